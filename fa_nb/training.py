@@ -144,7 +144,7 @@ class Progress:
 
     def __call__(self, epoch: int, row: dict | None):
         "After an epoch; `row` is the newest line of the log, if there is one."
-        shown = {"loss": f"{row['loss_train']:.3f}", "‖h_L‖": f"{row['hidden_norms'][-1]:.2e}",
+        shown = {"loss": f"{row['loss_train' if row['epoch'] else 'loss_eval']:.3f}", "‖h_L‖": f"{row['hidden_norms'][-1]:.2e}",
                  "‖g_L‖": f"{row['bp_grad_norms_per_sample_med'][-1]:.2e}", "acc": f"{row['acc_test']:.3f}"} if row else {}
         if self.bar is not None:
             if shown: self.bar.set_postfix(shown, refresh=False)

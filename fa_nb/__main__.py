@@ -1,0 +1,5 @@
+"`python -m fa_nb` is the command `fa_nb` (nbs/20_command.ipynb)."
+from fa_nb.cli import main
+
+if __name__ == "__main__":
+    main()
