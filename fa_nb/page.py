@@ -11,10 +11,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from IPython.display import Markdown, display
 from matplotlib.ticker import MaxNLocator
-from .basics import DATASETS, MODELS, RULES
+from .basics import DATASETS, MODELS, RULES, rule_colour
 from .config import RunConfig
-from .protocol import audit
-from .records import Record, load_records, run
+from .exchange import load_any
+from .protocol import Thresholds, audit
+from .records import Record, run
 
 TEMPLATE = Path(str(importlib.resources.files("fa_nb")))/"notebooks"/"run.ipynb"
 
@@ -60,7 +61,7 @@ class LiveProgress:
         resumed = f", in {record.sessions} sessions" if record.sessions > 1 else ""
         how = "finished" if record.status == "finished" else f"ended early because {record.reason}"
         last = _last_values([entry.model_dump() for entry in record.log])
-        self.handle.update(self._page(record.log[-1].epoch, f"{how} after {record.duration_s:.0f} s of work{resumed}: {last}; recorded in {path}"), raw=True)
+        self.handle.update(self._page(record.log[-1].epoch, f"{how} after {record.duration_s or 0:.0f} s of work{resumed}: {last}; recorded in {path}"), raw=True)
 
     def _page(self, epoch: int, text: str) -> dict:
         line = f"epoch {epoch} of {self.cfg.epochs}: {text}"
@@ -81,7 +82,7 @@ def run_with_progress(
     return record
 
 # %% ../nbs/11_page.ipynb #cd22ae02
-FLOOR = 1e-7     # below this the true gradient is lost in rounding; the protocol's part (b)
+FLOOR = Thresholds().gradient_floor     # below this the true gradient is lost in rounding; the protocol's part (b)
 
 def draw_trajectories(record: Record) -> Markdown:
     "Stream, gradient and accuracy over the epochs; returns what is to be seen, in words."
@@ -89,7 +90,7 @@ def draw_trajectories(record: Record) -> Markdown:
     fig, axes = plt.subplots(1, 3, figsize=(10, 2.8), constrained_layout=True)
     for ax, values, label, scale in zip(axes, (h, g, accuracy), ("‖h_L‖, median over samples", "‖g_L‖, median over samples", "test accuracy"),
                                         ("log", "log", "linear")):
-        ax.plot(values.index, values, color=RULES[record.config.rule].colour, marker="o", markersize=3)
+        ax.plot(values.index, values, color=rule_colour(record.config.rule), marker="o", markersize=3)
         ax.set(xlabel="epoch", ylabel=label, yscale=scale)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[1].axhline(FLOOR, color="0.4", linestyle=":"); axes[1].annotate("floor", (0, FLOOR), color="0.4", va="bottom", fontsize=8)
@@ -102,7 +103,7 @@ def draw_trajectories(record: Record) -> Markdown:
 # %% ../nbs/11_page.ipynb #b63768a8
 def draw_profile(record: Record) -> Markdown:
     "Stream, gradient and cosine at every depth, before training and at the end; returns what is to be seen, in words."
-    first, last, colour = record.log[0], record.log[-1], RULES[record.config.rule].colour
+    first, last, colour = record.log[0], record.log[-1], rule_colour(record.config.rule)
     fig, axes = plt.subplots(1, 3, figsize=(10, 2.8), constrained_layout=True)
     for ax, key, label in zip(axes, ("hidden_norms", "bp_grad_norms_per_sample_med", "cos_per_layer"),
                               ("‖h_l‖, median over samples", "‖g_l‖, median over samples", "cosine of credit and gradient")):
@@ -126,4 +127,4 @@ def compare(
     folder: str | Path,  # with the records of other runs
 ):                       # the audit, which a notebook shows as a table
     "The protocol's verdict on one run, given the runs in `folder`."
-    return audit(record, load_records(folder))
+    return audit(record, load_any(folder))

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from .basics import ConfigError, RecordError, did_you_mean, to_json, write_atomically
 from .config import RunConfig, one_sentence
+from .protocol import condition_name, network_name
 from .records import Record, environment, load_record
 
 # %% ../nbs/11_sweeps.ipynb #a43ae131
@@ -295,7 +296,7 @@ class Board:
         spent = {}
         for cfg in self.plan.configs:
             status, since = self.statuses[cfg.name], self.jobs.running.get(cfg.name)
-            if status.record: pace = status.record.duration_s / max(1, status.epoch)
+            if status.record and status.record.duration_s: pace = status.record.duration_s / max(1, status.epoch)
             elif since and (epochs := epochs_done(self.out, cfg) - status.epoch) > 0: pace = (time.monotonic() - since) / epochs
             else: continue
             for kind in (None, (cfg.model, cfg.data, cfg.width, cfg.batch_size)): spent.setdefault(kind, []).append(pace)
@@ -380,7 +381,7 @@ def _settle(board: Board, cfg: RunConfig, problem: str | None, on_done) -> str:
         how = "" if status.record.status == "finished" else f", ended early: {status.record.reason}"
         last = status.record.log[-1].acc_test
         accuracy = "" if last is None else f", test accuracy {last:.3f}"
-        return f"[{board.done}/{len(board.plan.configs)}] {cfg.name}: {clock(status.record.duration_s)}{accuracy}{how}"
+        return f"[{board.done}/{len(board.plan.configs)}] {cfg.name}: {clock(status.record.duration_s or 0)}{accuracy}{how}"
     board.failed[cfg.name] = problem or "it left no complete record and page"
     return f"FAILED {cfg.name}: {board.failed[cfg.name]}"
 
@@ -393,13 +394,7 @@ def show_plan(plan: Plan, out: str | Path, say=print) -> None:
         if status.done: state = "done"
         elif status.record: state = "recorded, page to be made"
         else: state = f"goes on after epoch {status.epoch} of {cfg.epochs}" if status.epoch else f"{cfg.epochs} epochs"
-        say(f"{cfg.name}  {_in_short(cfg)}  {state}")
+        say(f"{cfg.name}  {network_name(cfg)}, {condition_name(cfg)}: {state}")
     again = f" ({plan.merged} asked for twice and merged)" if plan.merged else ""
     say(f"{plan.name}: {len(plan.configs)} runs{again}, {sum(s.done for s in statuses.values())} done.")
     for note in version_notes(statuses, Path(out)): say(note)
-
-def _in_short(cfg: RunConfig) -> str:
-    "What distinguishes runs whose model, rule, data and seed are the same."
-    words = ["" if cfg.terminal_norm else "no terminal norm", "" if cfg.residual_add else "no residual add",
-             f"λ={cfg.penalty:g}" if cfg.penalty else "", "random targets" if cfg.random_targets else ""]
-    return ", ".join(filter(None, words)) or "plain"
