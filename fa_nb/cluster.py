@@ -137,7 +137,7 @@ class DaskJobs:
     def __init__(self, out: str | Path, client, resources: dict[str, float] | None = None):
         from distributed import Queue
         self.out, self.client, self.resources = Path(out), client, resources or {}
-        self.running, self.attempts, self.tasks, self.locks, self.stopped = {}, {}, {}, {}, False
+        self.running, self.attempts, self.configs, self.tasks, self.locks, self.stopped = {}, {}, {}, {}, {}, False
         self.line = f"fa_nb-{uuid.uuid4().hex}"
         self.messages = Queue(self.line, client=client)
         self._slots, self._looked = {}, 0.
@@ -152,7 +152,8 @@ class DaskJobs:
         except Timeout:
             future.set_result(f"The run {cfg.name} in {self.out} is being computed by another process.")
             return future
-        settings = {**cfg.model_dump(), "threads": cfg.threads or 1}
+        self.configs[cfg.name] = cfg          # before a worker can ask about it
+        settings = {**cfg.model_dump(exclude_none=True), "threads": cfg.threads or 1}
         task = self.client.submit(run_on_worker, settings, self.line, key=f"{self.line}-{cfg.name}", resources=self.resources or None,
                                   pure=False, priority=-len(self.tasks))
         self.tasks[cfg.name] = (task, future)
@@ -194,8 +195,8 @@ class DaskJobs:
         name, work = message["name"], self.out/".checkpoints"/message["name"]
         if message["kind"] == "start":
             self.attempts[name], self.running[name] = message["attempt"], time.monotonic()
-            model, _, data, seed, _ = name.split("-")      # the runs that the protocol compares this one with
-            neighbours = [p for rule in ("bp", "frozen") for p in self.out.glob(f"{model}-{rule}-{data}-{seed}-*.json")]
+            cfg = self.configs[name]                       # the runs that the protocol compares this one with
+            neighbours = [p for rule in ("bp", "frozen") for p in self.out.glob(f"{cfg.model}-{rule}-{cfg.data}-s{cfg.seed}-*.json")]
             return True, {"checkpoint": pack_checkpoint(work), "records": {p.name: p.read_text() for p in neighbours}}
         if self.attempts.get(name) != message["attempt"]: return False, None
         unpack_checkpoint(message["content"], work)
@@ -207,8 +208,9 @@ class DaskJobs:
     def _places(self) -> dict[str, int]:
         "How many runs each worker can do at a time; asked for now and then."
         if time.monotonic() - self._looked > 5 and self.client.status == "running":
-            workers = self.client.scheduler_info()["workers"]
             self._looked = time.monotonic()
+            try: workers = self.client.scheduler_info()["workers"]
+            except OSError: return self._slots      # the connection broke just now
             self._slots = {address: int(min([about["nthreads"], *(about["resources"].get(k, 0) // v for k, v in self.resources.items())]))
                            for address, about in workers.items()}
         return self._slots

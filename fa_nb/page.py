@@ -9,7 +9,7 @@ __all__ = ['TEMPLATE', 'FLOOR', 'in_words', 'LiveProgress', 'run_with_progress',
 import importlib.resources, re, time
 from pathlib import Path
 import matplotlib.pyplot as plt
-from IPython.display import Markdown, display
+from IPython.display import DisplayHandle, Markdown, display
 from matplotlib.ticker import MaxNLocator
 from .basics import DATASETS, MODELS, RULES, rule_colour
 from .config import RunConfig
@@ -46,7 +46,8 @@ class LiveProgress:
     "Shows how far a run is, in place; call it with the trainer after every epoch."
     def __init__(self, cfg: RunConfig):
         self.cfg, self.began, self.shown, self.start = cfg, time.monotonic(), 0., None
-        self.handle = display(self._page(0, "getting the data and building the network"), display_id=True, raw=True)
+        self.handle = DisplayHandle()
+        self.handle.display(self._page(0, "getting the data and building the network"), raw=True)
 
     def __call__(self, trainer):
         if self.start is None: self.start = trainer.epoch - 1

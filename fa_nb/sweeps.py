@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SweepFile', 'Plan', 'presets', 'read_sweep', 'Status', 'epochs_done', 'is_complete', 'status_of', 'version_notes',
            'note_versions', 'execute_page', 'keep_page', 'serve', 'end_family', 'Worker', 'cores', 'LocalJobs', 'Board',
-           'clock', 'LogView', 'TerminalView', 'run_sweep', 'show_plan']
+           'clock', 'LogView', 'TerminalView', 'run_sweep', 'show_plan', 'write_audit']
 
 # %% ../nbs/11_sweeps.ipynb #2bf8a696
 import importlib.resources, itertools, json, os, queue, subprocess, sys, tempfile, threading, time
@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from .basics import ConfigError, RecordError, did_you_mean, to_json, write_atomically
 from .config import RunConfig, one_sentence
-from .protocol import condition_name, network_name
+from .protocol import audit_all, condition_name, html_table, network_name, text_table
 from .records import Record, environment, load_record
 
 # %% ../nbs/11_sweeps.ipynb #a43ae131
@@ -267,7 +267,7 @@ class LocalJobs:
     def _run(self, cfg: RunConfig) -> str | None:
         if not hasattr(self.own, "worker"): self.own.worker = Worker(); self.workers.append(self.own.worker)
         self.running[cfg.name] = time.monotonic()
-        try: return self.own.worker.execute({**cfg.model_dump(), "threads": cfg.threads or self.threads}, self.out)
+        try: return self.own.worker.execute({**cfg.model_dump(exclude_none=True), "threads": cfg.threads or self.threads}, self.out)
         finally: self.running.pop(cfg.name, None)
 
     def state(self) -> str: return f"{self.at_once} at a time, {self.threads} thread{'s' * (self.threads > 1)} each"
@@ -358,6 +358,8 @@ def run_sweep(
 ) -> Board:                # where the sweep stands at its end
     "Execute all runs of a plan that are not done yet."
     out = Path(out)
+    try: (out/".checkpoints").mkdir(parents=True, exist_ok=True)
+    except OSError as error: raise RecordError(f"The folder {out} cannot be written to ({error.strerror}); choose another with --out.") from None
     board = Board(plan, out, jobs or LocalJobs(out, runs=len(plan.configs)), {cfg.name: status_of(cfg, out) for cfg in plan.configs})
     for note in version_notes(board.statuses, out): print(note)
     todo = [cfg for cfg in plan.configs if not board.statuses[cfg.name].done]
@@ -398,3 +400,18 @@ def show_plan(plan: Plan, out: str | Path, say=print) -> None:
     again = f" ({plan.merged} asked for twice and merged)" if plan.merged else ""
     say(f"{plan.name}: {len(plan.configs)} runs{again}, {sum(s.done for s in statuses.values())} done.")
     for note in version_notes(statuses, Path(out)): say(note)
+
+# %% ../nbs/11_sweeps.ipynb #5b432e23
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>The protocol's verdicts</title>
+<style>body {{ font-family: sans-serif; margin: 2em }} th, td {{ padding: .2em .8em; text-align: left }} tr:nth-child(even) {{ background: #f4f4f4 }}</style>
+</head><body><h1>The protocol's verdicts</h1><p>Rest the pointer on a verdict to read its reason.</p>{table}</body></html>
+"""
+
+def write_audit(records: list[Record], folder: str | Path) -> str:
+    "The protocol's verdicts on all runs as audit.txt, audit.json and audit.html in `folder`; returns the text."
+    audits, folder = audit_all(records), Path(folder)
+    text = text_table(audits)
+    for name, content in (("audit.txt", text + "\n"), ("audit.json", to_json([a.to_dict() for a in audits])),
+                          ("audit.html", _PAGE.format(table=html_table(audits)))): write_atomically(folder/name, content)
+    return text
