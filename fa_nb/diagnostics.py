@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NULL_DRAWS', 'evaluating', 'stream_and_gradients', 'sample_norms', 'median_norms', 'mean_cosine', 'loss_changes',
-           'correlation', 'perturbation_correlation', 'fresh_feedback_credit', 'accuracy', 'credit_scores', 'measure']
+           'correlation', 'perturbation_correlation', 'FreshFeedback', 'accuracy', 'credit_scores', 'measure']
 
 # %% ../nbs/05_diagnostics.ipynb #6d774ac0
 import copy, math
@@ -32,9 +32,8 @@ def stream_and_gradients(
     y: Tensor,
 ) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor]:  # h_0..h_L, their gradients, logits, mean loss
     "The residual stream that starts at `h0` and the gradient of the mean cross-entropy at each of its points."
-    stream = [h0.detach().requires_grad_()]
     with torch.enable_grad():
-        for branch in model.branches: stream.append(model.advance(stream[-1], branch(stream[-1])))
+        stream, _ = model.stream_from(h0.detach().requires_grad_())
         logits = model.readout(stream[-1])
         loss = F.cross_entropy(logits, y)
         gradients = torch.autograd.grad(loss, stream)
@@ -86,27 +85,39 @@ def correlation(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
 
 def perturbation_correlation(
-    credit: Tensor,   # (..., L, N, d)
+    credit: Tensor,   # (L, N, d)
     pushes: Tensor,   # (L, K, N, d)
     changes: Tensor,  # (L, K, N)
-) -> Tensor:          # (..., L)
+) -> Tensor:          # (L)
     "ρ of a credit at each layer."
-    predicted = (credit.double().unsqueeze(-3) * pushes).sum(-1)
-    return correlation(predicted.flatten(-2), changes.flatten(-2))
+    predicted = torch.einsum("lnd,lknd->lkn", credit.to(pushes), pushes)
+    return correlation(predicted.flatten(1), changes.flatten(1))
 
 # %% ../nbs/05_diagnostics.ipynb #08cdd3d6
 NULL_DRAWS = 8
 
-def fresh_feedback_credit(
-    model: ResidualNet,
-    error: Tensor,      # softmax(z) − onehot(y), (N, C)
-    seed: int,
-    draws: int = NULL_DRAWS,
-) -> Tensor:            # (draws, L, N, d)
-    "What DFA's credit would be with feedback matrices that were never trained with."
-    generator = generator_for("fresh feedback", seed)
-    feedback = torch.stack([draw_feedback(model.depth, model.width, error.shape[-1], generator) for _ in range(draws)])
-    return error @ feedback.to(error).transpose(-1, -2)
+class FreshFeedback:
+    "Credits of feedback matrices that were never trained with, several draws, held as matrices B (R, L, d, C) and errors."
+    def __init__(self, model: ResidualNet, error: Tensor, seed: int, draws: int = NULL_DRAWS):
+        generator = generator_for("fresh feedback", seed)
+        self.error = error.double()                                           # softmax(z) − onehot(y), (N, C)
+        self.B = torch.stack([draw_feedback(model.depth, model.width, error.shape[-1], generator) for _ in range(draws)]).to(self.error)
+
+    def dot(self, v: Tensor) -> Tensor:
+        "Inner products with vectors (L, K, N, d), one for each draw: (R, L, K, N)."
+        draws, depth, width, classes = self.B.shape
+        side_by_side = self.B.permute(1, 2, 0, 3).reshape(depth, width, draws * classes)
+        products = (v.flatten(1, 2) @ side_by_side).view(*v.shape[:-1], draws, classes)
+        return (products * self.error[:, None]).sum(-1).permute(3, 0, 1, 2)
+
+    def lengths(self) -> Tensor:
+        "Norms of the credits, (R, L, N)."
+        gram = self.B.transpose(-1, -2) @ self.B
+        return ((self.error @ gram) * self.error).sum(-1).sqrt()
+
+    def mean_cosine(self, g: Tensor) -> Tensor:
+        "Cosine with gradients (L, N, d), averaged over samples: (R, L)."
+        return (self.dot(g.unsqueeze(1)).squeeze(2) / (self.lengths() * g.norm(dim=-1))).nanmean(-1)
 
 # %% ../nbs/05_diagnostics.ipynb #119a4de8
 @torch.no_grad()
@@ -121,13 +132,14 @@ def credit_scores(model: ResidualNet, h0: Tensor, gradients: Tensor, credit: Ten
     stream, exact, logits, _ = stream_and_gradients(double, h0.double(), y)
     exact = torch.stack([double.site(g) for g in exact[:-1]])
     with torch.no_grad(): pushes, changes = loss_changes(double, stream, y, generator_for("pushes", seed))
-    fresh = fresh_feedback_credit(double, output_error(logits, y), seed)
+    fresh = FreshFeedback(double, output_error(logits, y), seed)
+    null_rho = correlation(fresh.dot(pushes).flatten(2), changes.flatten(1))
     rho = lambda a: perturbation_correlation(a, pushes, changes)
     undefined = torch.full((model.depth,), math.nan)
     cosines = undefined if credit is None else mean_cosine(credit, gradients)
     return {"gamma_dfa": cosines.mean().item(), "cos_per_layer": cosines.tolist(),
             "rho_per_layer": (undefined if credit is None else rho(credit)).tolist(),
-            "null_cos_per_layer": mean_cosine(fresh, exact).tolist(), "null_rho_per_layer": rho(fresh).tolist(),
+            "null_cos_per_layer": fresh.mean_cosine(exact).tolist(), "null_rho_per_layer": null_rho.tolist(),
             "true_cos_per_layer": mean_cosine(gradients, exact).tolist(), "true_rho_per_layer": rho(exact).tolist()}
 
 def measure(
@@ -142,7 +154,7 @@ def measure(
     with evaluating(model):
         with torch.no_grad(): h0 = model.embed(x)
         stream, gradients, logits, loss = stream_and_gradients(model, h0, y)
-        gradients, credit = [model.site(g) for g in gradients], rule.credit(x, y)
+        gradients, credit = [model.site(g) for g in gradients], rule.credit(h0, y)
         return {"hidden_norms": median_norms([model.site(h) for h in stream]),
                 "bp_grad_norms_per_sample_med": median_norms(gradients),
                 "bp_grad_norms_F": [g.double().norm().item() for g in gradients],

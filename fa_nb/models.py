@@ -41,19 +41,22 @@ class ResidualNet(nn.Module):
         "Logits from the end of the stream."
         return self.head(self.norm(self.site(h)))
 
-    def residual_stream(
+    def stream_from(
         self,
-        x: Tensor,            # a batch of inputs
+        h0: Tensor,           # the embedded batch
         local: bool = False,  # cut the graph before each block and before the head
     ) -> tuple[list[Tensor], list[Tensor]]:  # h_0 .. h_L and f_0 .. f_{L-1}
-        "The stream and the branches for a batch."
+        "The stream that starts at `h0`, and the branches that are added to it."
         cut = (lambda h: h.detach()) if local else (lambda h: h)
-        stream, branches = [self.embed(x)], []
+        stream, branches = [h0], []
         for branch in self.branches:
-            f = branch(cut(stream[-1]))
-            branches.append(f)
-            stream.append(self.advance(cut(stream[-1]), cut(f)))
+            branches.append(branch(cut(stream[-1])))
+            stream.append(self.advance(cut(stream[-1]), cut(branches[-1])))
         return stream, branches
+
+    def residual_stream(self, x: Tensor, local: bool = False) -> tuple[list[Tensor], list[Tensor]]:
+        "The stream and the branches for a batch of inputs."
+        return self.stream_from(self.embed(x), local)
 
     def continue_from(self, h: Tensor, start: int) -> Tensor:
         "Logits when the stream before block `start` is `h`."

@@ -7,13 +7,14 @@ __all__ = ['SCHEMA_VERSION', 'Number', 'LogEntry', 'Record', 'save_record', 'loa
            'environment', 'run']
 
 # %% ../nbs/07_records.ipynb #577855c3
-import importlib.metadata, json, platform, shutil, sys, time
+import importlib.metadata, json, platform, shutil, time
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 import pandas as pd
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from .basics import ConfigError, RecordError, finite_or_null, to_json, write_atomically
 from .config import RunConfig, one_sentence
 
@@ -137,28 +138,38 @@ def run(
     data=None,            # the data set, if it is at hand already
 ) -> Record:
     "Train, measure and record one run; or resume it, or return its record if it is done."
-    from fa_nb.training import train
+    from fa_nb.data import load_data
+    from fa_nb.training import choose_device, train
     say = (lambda *_: None) if quiet else lambda text: print(text, flush=True)
     out, record_path = Path(out), Path(out)/f"{cfg.name}.json"
+    if record_path.exists():
+        say(f"{cfg.name} is already recorded.")
+        return load_record(record_path)
+    if data is None: data = load_data(cfg, choose_device(cfg.device))    # whatever is wrong here, nothing has been written yet
+    with _exclusively(cfg, out) as work:
+        if record_path.exists(): return load_record(record_path)         # another process has just finished it
+        past = _session_begins(work)
+        outcome = train(cfg, data, checkpoints=work, quiet=quiet, on_epoch=on_epoch)
+        record = Record(id=cfg.id, config=cfg, status=outcome.status, reason=outcome.reason, log=finite_or_null(outcome.log),
+                        environment={**environment(), **outcome.environment}, started=past["started"], sessions=past["sessions"],
+                        duration_s=round(past["seconds"] + time.monotonic() - past["clock"], 3))
+        save_record(record, out)
+        shutil.rmtree(work)
+    if record.reason: say(f"{cfg.name} ended early: {record.reason}.")
+    return record
+
+@contextmanager
+def _exclusively(cfg: RunConfig, out: Path):
+    "The folder for the run's checkpoints, for this process alone."
     work = out/".checkpoints"/cfg.name
-    try: work.mkdir(parents=True, exist_ok=True)
-    except OSError as error: raise RecordError(f"The folder {out} cannot be written to ({error.strerror}); choose another with --out.") from None
     try:
-        with FileLock(out/".checkpoints"/f"{cfg.name}.lock", timeout=0):
-            if record_path.exists():
-                record = load_record(record_path)
-                say(f"{cfg.name} is already recorded.")
-                return record
-            past = _session_begins(work)
-            outcome = train(cfg, data, checkpoints=work, quiet=quiet, on_epoch=on_epoch)
-            record = Record(id=cfg.id, config=cfg, status=outcome.status, reason=outcome.reason, log=finite_or_null(outcome.log),
-                            environment={**environment(), **outcome.environment}, started=past["started"], sessions=past["sessions"],
-                            duration_s=round(past["seconds"] + time.monotonic() - past["clock"], 3))
-            save_record(record, out)
-            shutil.rmtree(work)
-            if record.reason: say(f"{cfg.name} ended early: {record.reason}.")
-            return record
+        work.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(f"{work}.lock", timeout=0)
+        lock.acquire()
     except Timeout: raise RecordError(f"The run {cfg.name} in {out} is being computed by another process; wait for it or choose another --out.") from None
+    except OSError as error: raise RecordError(f"The folder {out} cannot be written to ({error.strerror}); choose another with --out.") from None
+    try: yield work
+    finally: lock.release()
 
 def _session_begins(work: Path) -> dict:
     "Note that the run is being worked on, again perhaps; when it was first started, and how long it has taken so far."

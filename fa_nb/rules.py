@@ -38,8 +38,8 @@ class Rule:
         "Leave a gradient on every trainable weight; return the batch's mean cross-entropy."
         raise NotImplementedError
 
-    def credit(self, x: Tensor, y: Tensor) -> list[Tensor] | None:
-        "What the rule takes for the gradient at h_0 .. h_{L-1}, one vector a sample; `None` if there is no such thing."
+    def credit(self, h0: Tensor, y: Tensor) -> list[Tensor] | None:
+        "What the rule takes for the gradient at h_0 .. h_{L-1} when the stream starts at `h0`; `None` if it takes nothing for it."
         return None
 
     @classmethod
@@ -110,9 +110,9 @@ class FA(Rule):
         loss.backward()
         return loss.detach()
 
-    def credit(self, x, y):
+    def credit(self, h0, y):
         with feedback_path(self.linears, self.feedback):
-            stream, _ = self.model.residual_stream(x)
+            stream, _ = self.model.stream_from(h0.detach().requires_grad_())
             loss = F.cross_entropy(self.model.readout(stream[-1]), y)
         return [self.model.site(g) for g in torch.autograd.grad(loss, stream[:-1])]
 
@@ -165,8 +165,8 @@ class DFA(Rule):
         clip_blocks(self.blocks)
         return loss.detach()
 
-    def credit(self, x, y):
-        with torch.no_grad(): return list(self._credit_from(self.model(x), y))
+    def credit(self, h0, y):
+        with torch.no_grad(): return list(self._credit_from(self.model.continue_from(h0, 0), y))
 
     @classmethod
     def options(cls, settings): return {"penalty": 0., "random_targets": False}
@@ -180,17 +180,13 @@ class FrozenBlocks(DFA):
         return [p for part in (self.model.embed, self.model.norm, self.model.head) for p in part.parameters()]
 
     def gradients(self, x, y):
-        h0 = self.model.site(embedded := self.model.embed(x))
-        with torch.no_grad(): h = self._through_blocks(embedded)
-        logits = self.model.readout(h)
+        h0 = self.model.embed(x)
+        with torch.no_grad(): stream, _ = self.model.stream_from(h0)
+        logits = self.model.readout(stream[-1])
         loss = F.cross_entropy(logits, y)
         a = unit_rms(self._credit_from(logits.detach(), y)[0])
-        torch.autograd.backward([loss, h0], [torch.ones_like(loss), a / len(y)])
+        torch.autograd.backward([loss, self.model.site(h0)], [torch.ones_like(loss), a / len(y)])
         return loss.detach()
-
-    def _through_blocks(self, h: Tensor) -> Tensor:
-        for branch in self.model.branches: h = self.model.advance(h, branch(h))
-        return h
 
     @classmethod
     def options(cls, settings): return {}
