@@ -177,11 +177,12 @@ def reproduce(
     from fa_nb.sweeps import write_audit
     records = [status.record for status in board.statuses.values() if status.record]
     if not records: raise FaNbError("No run came to its end, so there is nothing to judge and to draw.")
-    print("\n" + write_audit(records, store.folder/"protocol"))
+    table, *_ = write_audit(records, store.folder/"protocol").split("\n\n")      # the reasons follow in the file
+    print(f"\n{table}\n")
     draw_all(records, store.folder/"figures")
     store.push("protocol", "figures")
     print(f"\nWhat to open:\n  {out}/figures                the five figures, as PDF and PNG"
-          f"\n  {out}/protocol/audit.html    the protocol's verdicts, with the reasons"
+          f"\n  {out}/protocol/audit.html    the protocol's verdicts, with their reasons"
           f"\n  {out}/notebooks              a page for every run")
     if board.failed: raise typer.Exit(1)
 

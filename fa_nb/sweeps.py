@@ -341,12 +341,14 @@ class TerminalView(LogView):
     def tick(self): self.live.update(self.draw())
 
     def draw(self):
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
+        from rich.text import Text
         board, configs = self.board, {cfg.name: cfg for cfg in self.board.plan.configs}
-        at = {name: epochs_done(board.out, configs[name]) for name in list(board.jobs.running)}
-        lines = [f"  {name}  " + (f"epoch {epoch} of {configs[name].epochs}" if epoch else "starting") for name, epoch in at.items()]
-        return Group(ProgressBar(total=len(configs), completed=board.done, width=60), f"{board.summary()} ({board.jobs.state()})", *lines)
+        full = 60 * board.done // len(configs)
+        lines = ["━" * full + "╌" * (60 - full), f"{board.summary()} ({board.jobs.state()})"]
+        for name in list(board.jobs.running):
+            epoch = epochs_done(board.out, configs[name])
+            lines.append(f"  {name}  " + (f"epoch {epoch} of {configs[name].epochs}" if epoch else "starting"))
+        return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
 
 # %% ../nbs/11_sweeps.ipynb #6c4883d9
 def run_sweep(

@@ -46,11 +46,17 @@ def undisturbed(spec):
     assert len(measured(spec.parent/"undisturbed")) == 4
     return spec.parent/"undisturbed"
 
+def progress(plan, out):
+    "All epochs that are complete, of finished and of unfinished runs."
+    return sum(cfg.epochs if (out/f"{cfg.name}.json").exists() else epochs_done(out, cfg) for cfg in plan.configs)
+
 def test_five_kills(spec, undisturbed, tmp_path):
-    out, moments, kept = tmp_path/"out", random.Random(), {}
+    out, plan, moments, kept = tmp_path/"out", read_sweep(spec), random.Random(), {}
     for _ in range(5):
+        goal = progress(plan, out) + moments.randint(0, 45)      # somewhere in the work that is left, or before any of it
         sweep = start("sweep", spec, "--out", out, "--jobs", 2)
-        time.sleep(moments.uniform(1, 12))
+        time.sleep(moments.uniform(0, 2))
+        until(lambda: progress(plan, out) >= goal)
         kill_and_watch(sweep)
         for path in out.glob("*.json"): assert path.read_bytes() == kept.setdefault(path.name, path.read_bytes())   # never done twice
     done = fa_nb("sweep", spec, "--out", out, "--jobs", 2)
