@@ -103,7 +103,8 @@ class Status:
     def done(self) -> bool: return self.record is not None and self.page
 
 def epochs_done(out: Path, cfg: RunConfig) -> int:
-    "The epoch of a run's newest checkpoint; 0 if there is none."
+    "The epoch of a run's newest checkpoint; 0 if there is none, all if it is recorded."
+    if (Path(out)/f"{cfg.name}.json").exists(): return cfg.epochs
     names = [path.stem for path in (Path(out)/".checkpoints"/cfg.name).glob("epoch-*.safetensors")]
     return max((int(name.removeprefix("epoch-")) for name in names), default=0)
 
@@ -347,7 +348,8 @@ class TerminalView(LogView):
         lines = ["━" * full + "╌" * (60 - full), f"{board.summary()} ({board.jobs.state()})"]
         for name in list(board.jobs.running):
             epoch = epochs_done(board.out, configs[name])
-            lines.append(f"  {name}  " + (f"epoch {epoch} of {configs[name].epochs}" if epoch else "starting"))
+            what = "starting" if not epoch else "making its page" if epoch == configs[name].epochs else f"epoch {epoch} of {configs[name].epochs}"
+            lines.append(f"  {name}  {what}")
         return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
 
 # %% ../nbs/11_sweeps.ipynb #6c4883d9
