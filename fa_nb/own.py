@@ -6,16 +6,14 @@
 __all__ = ['FRESH', 'SHUFFLED', 'AuditError', 'Point', 'choose_points', 'first_tensor', 'listening', 'undisturbed', 'stand_ins',
            'copied', 'forward', 'find_points', 'Passes', 'pass_through', 'all_of_it', 'spread', 'at_site', 'check_site',
            'relative_error', 'sample_losses', 'Pushes', 'null_credits', 'score', 'PointReport', 'judge_gradient',
-           'judge_credit', 'Audit', 'audit_model', 'check_devices', 'check_credit', 'credit_at', 'plot_audit',
-           'watch_row', 'WatchWarning', 'Alarms', 'Watch', 'lightning_callback']
+           'judge_credit', 'Audit', 'audit_model', 'check_devices', 'count_samples', 'check_credit', 'credit_at',
+           'plot_audit']
 
 # %% ../nbs/12_own.ipynb #03f25af2
-import fnmatch, math, re, sys, time, warnings
+import fnmatch, math, os
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any, Callable
 import pandas as pd, torch
 from torch import Tensor, nn
@@ -23,11 +21,9 @@ from torch.autograd.graph import get_gradient_edge
 from torch.func import functional_call
 from torch.nn import functional as F
 from torch.utils._pytree import tree_leaves, tree_map
-from .basics import FaNbError, did_you_mean, finite_or_null, to_json
-from .config import RunConfig
+from .basics import FaNbError, did_you_mean, to_json
 from .data import generator_for
 from .diagnostics import NULL_DRAWS, mean_cosine, median_norms, perturbation_correlation, sample_norms
-from .records import Record, environment, save_record
 from .rules import draw_feedback
 
 # %% ../nbs/12_own.ipynb #81249b08
@@ -53,8 +49,9 @@ def choose_points(
         parts = pattern.split(".")
         fits = lambda name: len(name) == len(parts) and all(map(fnmatch.fnmatchcase, name, parts))
         found = {n: m for n, m in modules.items() if fits(n.split("."))}
-        if not found: raise AuditError(f"No module of this {type(model).__name__} is called {pattern!r}{did_you_mean(pattern, list(modules))}; "
-                                       "model.named_modules() lists them all.")
+        if not found:
+            raise AuditError(f"No module of this {type(model).__name__} is called {pattern!r}{did_you_mean(pattern, list(modules))}; "
+                             "model.named_modules() lists them all.")
         points |= {n + colon + side: m for n, m in found.items()}
     return [Point(n, m) for n, m in points.items()]
 
@@ -150,8 +147,10 @@ def pass_through(model: nn.Module, x: Any, y: Any, loss: Callable, points: list[
     "Run the model in evaluation mode, in `dtype` if one is given, and take the loss's gradient at the points."
     values, edges = {}, {}
     def hear(point, tensor):
-        if tensor is None or not tensor.is_floating_point(): raise AuditError(f"There are no floating-point numbers at the point {point.name}; choose another.")
-        if point.name in values: raise AuditError(f"The point {point.name} is passed more than once in a forward pass; choose a module that is used once.")
+        if tensor is None or not tensor.is_floating_point():
+            raise AuditError(f"There are no floating-point numbers at the point {point.name}; choose another.")
+        if point.name in values:
+            raise AuditError(f"The point {point.name} is passed more than once in a forward pass; choose a module that is used once.")
         values[point.name] = tensor.detach().clone()
         if tensor.requires_grad: edges[point.name] = get_gradient_edge(tensor)
     with undisturbed(model), torch.enable_grad():
@@ -159,17 +158,17 @@ def pass_through(model: nn.Module, x: Any, y: Any, loss: Callable, points: list[
         value = loss(output, copied(y, dtype))
         if not isinstance(value, Tensor) or value.numel() != 1:
             raise AuditError(f"The loss must be one number, and this one is {_shape(value)}; take its mean over the samples.")
-        for point in points:
-            if point.name not in values: raise AuditError(f"The forward pass never comes by the point {point.name}; choose a module that is used.")
+        if missed := [p.name for p in points if p.name not in values]:
+            raise AuditError(f"The forward pass never comes by the point {missed[0]}; choose a module that is used.")
         logits = first_tensor(output)
         wanted = [*edges.values(), *([logits] if logits is not None and logits.requires_grad else [])]
         found = torch.autograd.grad(value, wanted, allow_unused=True) if value.requires_grad and wanted else []
     gradients = {n: g for n, g in zip(edges, found) if g is not None}
-    for name in values:
-        if name not in gradients: raise AuditError(f"The loss has no gradient at the point {name}: the forward pass cuts the graph "
-                                                   "behind it (detach or no_grad); take the cut out for the audit.")
+    if cut := [name for name in values if name not in gradients]:
+        raise AuditError(f"The loss has no gradient at the point {cut[0]}: the forward pass cuts the graph behind it (detach or no_grad); "
+                         "take the cut out for the audit.")
     error = found[-1] if len(found) > len(edges) else None
-    return Passes(values, gradients, tree_map(lambda t: t.detach() if isinstance(t, Tensor) else t, output), error, value.detach().reshape(()))
+    return Passes(values, gradients, copied(output), error, value.detach().reshape(()))
 
 def _shape(value: Any) -> str:
     return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
@@ -190,15 +189,16 @@ def at_site(h: Tensor, site: Callable, samples: int, name: str) -> Tensor:
     v = site(h)
     if v.dim() != 2 or len(v) != samples:
         where = "h[0]" if h.dim() > 1 and h.shape[1] == samples else "h[:, 0]"
-        raise AuditError(f"The point {name} has the shape {tuple(h.shape)}, which gives {tuple(v.shape)} and not one vector for each of the "
-                         f"{samples} samples; say where it is, such as site=lambda h: {where}.")
+        raise AuditError(f"The point {name} has the shape {tuple(h.shape)}, which gives {tuple(v.shape)} and not one vector "
+                         f"for each of the {samples} samples; say where it is, such as site=lambda h: {where}.")
     return v
 
 def check_site(h: Tensor, site: Callable, samples: int, name: str) -> None:
     "Refuse a site that mixes entries."
     d = torch.randn(at_site(h, site, samples, name).shape, generator=generator_for("site")).to(h)
     if not torch.equal(site(spread(site, d, h)), d):
-        raise AuditError(f"The site mixes entries at the point {name}; it must pick them, as h[:, 0] does, for a mean has another gradient.")
+        raise AuditError(f"The site mixes entries at the point {name}; it must pick them, as h[:, 0] does, "
+                         "for a mean has another gradient.")
 
 # %% ../nbs/12_own.ipynb #437a5a8d
 def relative_error(g: Tensor, exact: Tensor) -> float:
@@ -220,7 +220,8 @@ class Pushes:
         self.losses = lambda output, y=copied(y, torch.float64): sample_losses(loss, output, y, samples)
         self.base, self.problem = None, None
         try: self.base = self.losses(exact.output)
-        except (RuntimeError, ValueError, IndexError, TypeError) as error: self.problem = f"the loss does not take a single sample ({_first_line(error)})"
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            self.problem = f"the loss does not take a single sample ({_first_line(error)})"
         if self.base is not None and not any(torch.isclose(total, exact.loss) for total in (self.base.mean(), self.base.sum())):
             self.base, self.problem = None, "the loss is neither a mean nor a sum over samples"
 
@@ -315,18 +316,21 @@ class Audit:
     def table(self) -> pd.DataFrame:
         "One row a point."
         shown = {"activation_norm": "‖h‖", "gradient_norm": "‖g‖", "gradient_error": "error of g", "cos": "cosine", "rho": "ρ"}
-        rows = [{shown[k]: v for k, v in asdict(r).items() if k in shown} | {"verdict": r.verdict, "because": r.reason} for r in self.points]
-        return pd.DataFrame(rows, index=pd.Index([r.point for r in self.points], name="point"))
+        shown |= {"verdict": "verdict", "reason": "because"}
+        return pd.DataFrame([{word: getattr(r, key) for key, word in shown.items()} for r in self.points],
+                            index=pd.Index([r.point for r in self.points], name="point"))
 
     def to_json(self) -> str:
         "Everything, for programs."
         return to_json(asdict(self))
 
     def __str__(self) -> str:
-        lines, width = [f"{self.model}, {self.samples} samples, {self.precision}, loss {self.loss:.4g}"], max(len(r.point) for r in self.points)
+        lines = [f"{self.model}, {self.samples} samples, {self.precision}, loss {self.loss:.4g}"]
+        width = max(len(r.point) for r in self.points)
         for r in self.points:
             credit = f"  cosine {r.cos:+.3f}  ρ {r.rho:+.3f}" if r.nulls else ""
-            lines.append(f"{r.point:{width}}  ‖h‖ {r.activation_norm:8.2e}  ‖g‖ {r.gradient_norm:8.2e}{credit}  {r.verdict}: {r.reason}.")
+            sizes = f"‖h‖ {r.activation_norm:8.2e}  ‖g‖ {r.gradient_norm:8.2e}"
+            lines.append(f"{r.point:{width}}  {sizes}{credit}  {r.verdict}: {r.reason}.")
         return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
 
     def plot(self):
@@ -348,13 +352,14 @@ def audit_model(
 ) -> Audit:
     "Measure activations and gradients at points of a model, what is real of them, and whether a credit signal beats chance."
     check_devices(model, x, y)
-    samples = len(next((t for t in (first_tensor(y), first_tensor(x)) if t is not None and t.dim()), ()))
     chosen = find_points(model, x) if points is None else choose_points(model, points)
-    own, notes = pass_through(model, x, y, loss, chosen), []
+    own, exact, notes = pass_through(model, x, y, loss, chosen), None, []
+    samples = count_samples(x, y)
     check_credit(credit or {}, list(own.values))
     for name, h in own.values.items(): check_site(h, site, samples, name)
     try: exact = pass_through(model, x, y, loss, chosen, torch.float64)
-    except RuntimeError as error: exact, notes = None, [f"the model does not run in float64 ({_first_line(error)}), so what is real of its gradient is unknown"]
+    except RuntimeError as error:
+        notes.append(f"the model does not run in float64 ({_first_line(error)}), so what is real of its gradient is unknown")
     push = Pushes(model, x, y, loss, exact, samples, site, seed) if credit and exact else None
     if push and push.problem: notes.append(f"ρ was left out: {push.problem}")
     reports, generator = [], generator_for("nulls", seed)
@@ -378,10 +383,16 @@ def check_devices(model: nn.Module, x: Any, y: Any) -> None:
     if len(places) == 1 and elsewhere:
         raise AuditError(f"The model is on {places.pop()}, but the inputs or labels are on {elsewhere.pop()}; move them with .to().")
 
+def count_samples(x: Any, y: Any) -> int:
+    "How many samples there are: as many as labels, or where labels have no length, as inputs."
+    return len(next(t for t in (first_tensor(y), first_tensor(x)) if t is not None and t.dim()))
+
 def check_credit(credit: dict, known: list[str]) -> None:
     "Refuse a credit for a point that is not measured."
     for name in credit:
-        if name not in known: raise AuditError(f"There is a credit for {name!r}, which is not measured{did_you_mean(name, known)}; the points are {', '.join(known)}.")
+        if name not in known:
+            raise AuditError(f"There is a credit for {name!r}, which is not measured{did_you_mean(name, known)}; "
+                             f"the points are {', '.join(known)}.")
 
 def credit_at(name: str, credit: Tensor | Callable, passes: Passes, y: Any, site: Callable) -> Tensor:
     "The credit at a point as one float64 vector a sample."
@@ -389,7 +400,8 @@ def credit_at(name: str, credit: Tensor | Callable, passes: Passes, y: Any, site
     with torch.no_grad(): signal = credit(value, passes.output, y) if callable(credit) else credit
     wanted = site(value).shape
     if signal.shape == value.shape: signal = site(signal)
-    if signal.shape != wanted: raise AuditError(f"The credit for {name} has the shape {tuple(signal.shape)}, the activation {tuple(value.shape)}; they must agree.")
+    if signal.shape != wanted:
+        raise AuditError(f"The credit for {name} has the shape {tuple(signal.shape)}, the activation {tuple(value.shape)}; they must agree.")
     return signal.detach().double()
 
 def _report_gradient(name: str, own: Passes, exact: Passes | None, site: Callable) -> tuple[PointReport, Tensor]:
@@ -411,145 +423,27 @@ def _report_credit(r: PointReport, a: Tensor, g: Tensor, error: Tensor | None, p
 def plot_audit(audit: Audit):
     "Sizes, precision and credit along the network."
     import matplotlib.pyplot as plt
-    with_credit = [i for i, r in enumerate(audit.points) if r.nulls]
-    fig, axes = plt.subplots(1, 4 if with_credit else 2, figsize=(12 if with_credit else 7, 3), constrained_layout=True)
-    at = range(len(audit.points))
-    values = lambda key: [getattr(r, key) for r in audit.points]
+    points, at = audit.points, range(len(audit.points))
+    judged = [i for i in at if points[i].nulls]
+    fig, axes = plt.subplots(1, 4 if judged else 2, figsize=(12.5 if judged else 6, 3.2), constrained_layout=True)
+    values = lambda key, where=at: [getattr(points[i], key) for i in where]
     axes[0].semilogy(at, values("activation_norm"), "o-", color="black", label="activation ‖h‖")
     axes[0].semilogy(at, values("gradient_norm"), "s-", color="#2166ac", label="true gradient ‖g‖")
     axes[0].set(ylabel="median L2 norm over samples"); axes[0].legend(fontsize=7)
-    axes[1].semilogy(at, [min(max(e, 1e-16), 1e3) for e in values("gradient_error")], "s-", color="#2166ac")
-    axes[1].axhline(1, color="gray", lw=1, ls=":"); axes[1].text(0, 1.3, "nothing left", color="gray", fontsize=7)
-    axes[1].set(ylabel=f"relative error of ‖g‖ in {audit.precision}", ylim=(1e-9, 1e2))
+    axes[1].semilogy(at, [min(e, 1e2) for e in values("gradient_error")], "s-", color="#2166ac")
+    axes[1].axhline(1, color="gray", lw=1, ls=":"); axes[1].text(0, 1.5, "nothing left", color="gray", fontsize=7)
+    axes[1].set(ylabel=f"relative error of g in {audit.precision}", ylim=(1e-9, 1e3))
     for ax, key, label in zip(axes[2:], ("cos", "rho"), ("cosine of credit and gradient", "ρ of the credit")):
         for null, marker in ((FRESH, "_"), (SHUFFLED, "x")):
-            draws = [(i, v) for i in with_credit for v in audit.points[i].nulls.get(null, {}).get(key, [])]
-            ax.plot(*zip(*draws), marker, color="gray", ms=5, alpha=0.7, label=null) if draws else None
-        ax.plot(with_credit, [getattr(audit.points[i], key) for i in with_credit], "o-", color="black", label="your credit")
-        ax.axhline(0, color="gray", lw=0.5); ax.set(ylabel=label); ax.legend(fontsize=7)
+            draws = [(i, v) for i in judged for v in points[i].nulls.get(null, {}).get(key, [])]
+            ax.plot([i for i, _ in draws], [v for _, v in draws], marker, color="gray", ms=5, label=null)
+        ax.plot(judged, values(key, judged), "o-", color="black", label="your credit")
+        ax.axhline(0, color="gray", lw=0.5); ax.set(ylabel=label)
+    if judged: axes[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    shared = os.path.commonprefix([r.point for r in points]).rpartition(".")
     for ax in axes:
-        ax.set_xticks(list(at), [r.point for r in audit.points], rotation=90, fontsize=7); ax.set_xlim(-0.5, len(at) - 0.5)
+        ax.set_xticks(at, [r.point.removeprefix("".join(shared[:2])) for r in points], rotation=90, fontsize=7)
+        ax.set_xlabel(shared[0], fontsize=7); ax.yaxis.label.set_size(8)
+    fig.suptitle(f"{audit.model}: " + ", ".join(f"{n} {verdict}" for verdict, n in Counter(r.verdict for r in points).items()), fontsize=9)
     plt.close(fig)
     return fig
-
-# %% ../nbs/12_own.ipynb #39167f70
-def watch_row(passes: Passes, credit: dict, y: Any, site: Callable) -> dict:
-    "A line of the log: norms and loss, and where they make sense, cosines and accuracy."
-    gradients = {name: site(g) for name, g in passes.gradients.items()}
-    row = {"hidden_norms": median_norms([site(h) for h in passes.values.values()]),
-           "bp_grad_norms_per_sample_med": median_norms([gradients[name] for name in passes.values]),
-           "bp_grad_norms_F": [gradients[name].double().norm().item() for name in passes.values], "loss_eval": passes.loss.item()}
-    if credit:
-        cosine = lambda name: mean_cosine(credit_at(name, credit[name], passes, y, site), gradients[name]).item()
-        cosines = [cosine(name) if name in credit else math.nan for name in passes.values]
-        row |= {"cos_per_layer": cosines, "gamma_dfa": torch.tensor(cosines).nanmean().item()}
-    z = first_tensor(passes.output)
-    if isinstance(y, Tensor) and y.dtype == torch.long and y.dim() == 1 and z is not None and z.shape[:-1] == y.shape:
-        row["acc_eval"] = (z.argmax(-1) == y).double().mean().item()
-    return row
-
-class WatchWarning(UserWarning):
-    "Something in a training that makes its numbers doubtful."
-
-class Alarms:
-    "Looks at each line of the log and warns in words, of each kind of trouble once."
-    def __init__(self, bound: float, floor: float): self.bound, self.floor, self.first, self.given = bound, floor, None, set()
-
-    def warn(self, kind: str, text: str) -> None:
-        if kind not in self.given: warnings.warn(text, WatchWarning, stacklevel=5)
-        self.given.add(kind)
-
-    def look(self, step: int, points: list[str], row: dict, audit: Callable[[], Audit]) -> str | None:
-        "What is not finite, in words, if anything; `audit` is called when a gradient sinks below the floor."
-        kinds = {"the loss": [row["loss_eval"]], "an activation": row["hidden_norms"], "a gradient": row["bp_grad_norms_per_sample_med"]}
-        if bad := [what for what, values in kinds.items() if not all(map(math.isfinite, values))]:
-            reason = f"{' and '.join(bad)} became non-finite in step {step}"
-            self.warn("finite", f"In the training, {reason}; nothing more is measured.")
-            return reason
-        self.first = self.first or row["hidden_norms"]
-        growth, largest = max((now / then if then else 0., name) for now, then, name in zip(row["hidden_norms"], self.first, points))
-        if growth > self.bound: self.warn("stream", f"At step {step} the activation at {largest} is {growth:,.0f} times as large as at the "
-                                          "start: the stream is not bounded, and its blocks may no longer matter.")
-        gradient, smallest = min(zip(row["bp_grad_norms_per_sample_med"], points))
-        if gradient < self.floor and "floor" not in self.given:
-            about = next(r for r in audit().points if r.point == smallest)
-            self.warn("floor", f"At step {step} the gradient at {smallest} has sunk to {gradient:.1e}, below {self.floor:.0e}; {about.reason}.")
-
-# %% ../nbs/12_own.ipynb #c81cd9a2
-class Watch:
-    "Measures a model on a fixed buffer while it is trained, by whatever loop, and keeps a record."
-    def __init__(
-        self,
-        model: nn.Module,
-        x: Any,                              # the buffer: inputs ...
-        y: Any,                              # ... and labels
-        loss: Callable = F.cross_entropy,    # loss(output, y), one number
-        points: str | list[str] | None = None,  # as for audit_model
-        credit: dict[str, Tensor | Callable] | None = None,  # as for audit_model; its cosines are recorded
-        site: Callable = all_of_it,          # as for audit_model
-        every: int = 100,                    # steps from one measurement to the next
-        bound: float = 1000.,                # warn when an activation grows beyond so many times its first norm
-        floor: float = 1e-7,                 # warn when a gradient sinks below
-        rule: str = "own",                   # how the record calls your rule ...
-        data: str = "own",                   # ... and your data
-        **settings,                          # what else the record should state, such as seed=1, lr=0.1, batch_size=64
-    ):
-        self.model, self.x, self.y, self.loss, self.site, self.credit, self.every = model, x, y, loss, site, credit or {}, every
-        check_devices(model, x, y)
-        self.points = find_points(model, x) if points is None else choose_points(model, points)
-        self.alarms, self.steps, self.log, self.reason = Alarms(bound, floor), 0, [], None
-        self.started, self.clock = datetime.now(timezone.utc).isoformat(timespec="seconds"), time.monotonic()
-        file_name = lambda name: re.sub(r"[^\w.-]+", "_", name)
-        self.stated = {"model": type(model).__name__, "rule": file_name(rule), "data": file_name(data), "log_every": every, **settings}
-        self.measure()
-        self.config = RunConfig.as_recorded(self.stated)
-
-    def step(self) -> None:
-        "To be called after every training step."
-        self.steps += 1
-        if self.steps % self.every == 0: self.measure()
-
-    def measure(self) -> None:
-        "Measure now; nothing any more once a number was not finite."
-        if self.reason: return
-        device = next(self.model.parameters()).device      # a training framework may have moved the model since
-        self.x, self.y = x, y = tree_map(lambda t: t.to(device) if isinstance(t, Tensor) else t, (self.x, self.y))
-        passes = pass_through(self.model, x, y, self.loss, self.points)
-        if not self.log: self._first_look(passes)
-        row, names = watch_row(passes, self.credit, y, self.site), list(passes.values)
-        self.reason = self.alarms.look(self.steps, names, row, lambda: audit_model(self.model, x, y, self.loss, [p.name for p in self.points], site=self.site, floor=0.))
-        if not self.reason: self.log.append({"epoch": self.steps, **row})
-
-    def _first_look(self, passes: Passes) -> None:
-        "Refuse what cannot be measured before the training starts, and note the sizes."
-        samples = len(next(t for t in (first_tensor(self.y), first_tensor(self.x)) if t is not None and t.dim()))
-        check_credit(self.credit, list(passes.values))
-        for name, h in passes.values.items(): check_site(h, self.site, samples, name)
-        self.names = list(passes.values)
-        self.stated = {"depth": max(len(self.names) - 1, 1), "eval_samples": samples, **self.stated}
-
-    def record(self) -> Record:
-        "All that was measured, as a record."
-        untold = {k for k, f in RunConfig.model_fields.items() if f.default is not None} - set(self.stated)
-        about = {"kept_by": "fa_nb.own.Watch", "epoch_means": "training step", "points": self.names, "steps": self.steps,
-                 "device": str(next(self.model.parameters()).device), "threads": torch.get_num_threads(), "settings_not_stated": sorted(untold)}
-        return Record(id=self.config.id, config=self.config, status="non-finite" if self.reason else "finished", reason=self.reason,
-                      log=finite_or_null(self.log), environment=environment() | about, started=self.started, duration_s=round(time.monotonic() - self.clock, 3))
-
-    def save(self, folder: str | Path) -> Path:
-        "Measure once more, if the last step was not measured, and write the record into `folder`; its path."
-        if self.log and self.log[-1]["epoch"] != self.steps: self.measure()
-        return save_record(self.record(), folder)
-
-    def as_callback(self):
-        "This watch for Lightning: `Trainer(callbacks=[watch.as_callback()])`."
-        return lightning_callback(self)
-
-# %% ../nbs/12_own.ipynb #05a84837
-def lightning_callback(watch: Watch):
-    "A callback, of the class of whichever Lightning is imported, that calls `watch.step` after each batch."
-    base = next((sys.modules[name].Callback for name in ("lightning.pytorch", "pytorch_lightning") if name in sys.modules), None)
-    if base is None: raise AuditError("Lightning is not imported here; import lightning (or pytorch_lightning) before asking for a callback.")
-    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        if trainer.is_global_zero: watch.step()
-    return type("WatchCallback", (base,), {"on_train_batch_end": on_train_batch_end, "__doc__": "Measures while Lightning trains."})()

@@ -5,7 +5,7 @@ from torch.nn import functional as F
 
 lightning = pytest.importorskip("lightning.pytorch")
 
-from fa_nb.own import Watch
+from fa_nb.watch import Watch
 from fa_nb.records import load_record
 
 
