@@ -17,8 +17,8 @@ from torch.utils._pytree import tree_map
 from .basics import RecordError, finite_or_null
 from .config import RunConfig
 from .diagnostics import mean_cosine, median_norms
-from .own import (Audit, AuditError, Passes, all_of_it, audit_model, check_credit, check_devices, check_site, choose_points,
-                       count_samples, credit_at, find_points, first_tensor, pass_through)
+from .listening import AuditError, Passes, choose_points, find_points, first_tensor, pass_through
+from .own import Audit, all_of_it, audit_model, check_credit, check_devices, check_site, count_samples, credit_at
 from .records import Record, environment, save_record
 
 # %% ../nbs/12a_watch.ipynb #71c8de63
