@@ -150,7 +150,7 @@ def pass_through(model: nn.Module, x: Any, y: Any, loss: Callable, points: list[
         with listening(points, hear): output = forward(model, stand_ins(model, dtype), x, dtype)
         value = loss(output, copied(y, dtype))
         if not isinstance(value, Tensor) or value.numel() != 1:
-            raise AuditError(f"The loss must be one number, and this one is {_shape(value)}; take its mean over the samples.")
+            raise AuditError(f"The loss must be a tensor with one number in it, and this one is {_wrong(value)}.")
         if missed := [p.name for p in points if p.name not in values]:
             raise AuditError(f"The forward pass never comes by the point {missed[0]}; choose a module that is used.")
         logits = first_tensor(output)
@@ -163,5 +163,6 @@ def pass_through(model: nn.Module, x: Any, y: Any, loss: Callable, points: list[
     error = found[-1] if len(found) > len(edges) else None
     return Passes(values, gradients, copied(output), error, value.detach().reshape(()))
 
-def _shape(value: Any) -> str:
-    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+def _wrong(value: Any) -> str:
+    if isinstance(value, Tensor): return f"of shape {tuple(value.shape)}; take its mean over the samples"
+    return f"a {type(value).__name__}; return what PyTorch computed, without .item()"
