@@ -219,7 +219,7 @@ def audit_model(
         if credit and point.name in credit:
             a = credit_at(point.name, credit[point.name], own, y, site)
             pushed = push(point, exact.values[point.name]) if push and push.base is not None else None
-            _report_credit(r, a, g, own.error, pushed, generator)
+            _report_credit(r, a, g, (exact or own).error, pushed, generator)
             r.verdict, r.reason = ("undefined", r.reason) if r.verdict in ("dust", "zero") else judge_credit(r)
         reports.append(r)
     precision = str(next(iter(own.values.values())).dtype).removeprefix("torch.")
