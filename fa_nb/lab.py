@@ -45,7 +45,8 @@ def open_lab(
     "Open the explore notebook in JupyterLab and stay until it is closed."
     if importlib.util.find_spec("jupyterlab") is None: raise LabError("JupyterLab is not installed; say: pip install jupyterlab")
     notebook = copy_notebook(folder)
-    command = [sys.executable, "-m", "jupyterlab", notebook.name, *([] if browser else ["--no-browser"])]
+    command = [sys.executable, "-m", "jupyterlab", f"--LabApp.default_url=/lab/tree/{notebook.name}", *([] if browser else ["--no-browser"])]
+    if hasattr(os, "geteuid") and os.geteuid() == 0: command.append("--allow-root")      # containers know no other user
     with tempfile.TemporaryDirectory() as settings:
         environment = {**os.environ, **quiet_settings(settings), "FA_NB_RUNS": str(Path(runs).resolve())}
         process = subprocess.Popen(command, cwd=folder, env=environment)
