@@ -22,6 +22,8 @@ def chromium(folder: Path, width: int = 1280, height: int = 900):
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     try:
         resize(driver, width, height)
+        driver.get("about:blank")
+        driver.get_log("performance")      # the browser's own first page
         yield driver
     finally: driver.quit()
 
@@ -57,7 +59,7 @@ def wait_for(condition, seconds: float, what: str):
             if value := condition(): return value
         except (NoSuchElementException, StaleElementReferenceException): pass
         time.sleep(0.2)
-    raise AssertionError(f"{what} did not happen within {seconds} s")
+    pytest.fail(f"{what} did not happen within {seconds} s")
 
 
 def screenshot(driver, name: str):

@@ -65,10 +65,11 @@ def test_explore_notebook_in_jupyterlab(lab, runs, tmp_path):
     with chromium(tmp_path, width=1400, height=4200) as driver:
         driver.get(lab.address)
         wait_for(lambda: driver.find_element("css selector", ".jp-Notebook .jp-Cell"), 120, "opening the notebook")
-        wait_for(lambda: "Idle" in driver.find_element("css selector", ".jp-Notebook-ExecutionIndicator").get_attribute("data-status").title(), 120, "starting the kernel")
+        wait_for(lambda: "| Idle" in driver.find_element("css selector", "#jp-main-statusbar").text
+                 and not driver.find_elements("css selector", ".jp-Spinner"), 120, "starting the kernel")
         choose(driver, "Run", "Run All Cells")
         button = lambda text: driver.find_element("xpath", f"//button[contains(@class, 'jupyter-button') and normalize-space()='{text}']")
-        wait_for(lambda: button("Train"), 240, "running all cells")
+        wait_for(lambda: button("Train"), 120, "running all cells")
         first, live = wait_for(lambda: (lambda found: found if len(found) == 2 else None)(driver.find_elements("css selector", "img.widget-image")), 60, "two pictures")
         pixels = lambda image: driver.execute_async_script(PIXELS, image)
         screenshot(driver, "lab")
