@@ -7,8 +7,8 @@ __all__ = ['WHERE_NOT_WHAT', 'OPTIONAL', 'one_sentence', 'RunConfig', 'default_o
 
 # %% ../nbs/01_config.ipynb #b10f050c
 import hashlib, json, reprlib
-from typing import Any, Literal
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from typing import Any
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from .basics import DATASETS, MODELS, RULES, ConfigError, did_you_mean
 
 # %% ../nbs/01_config.ipynb #53524ef9
@@ -40,6 +40,14 @@ class _Settings(BaseModel):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="auto, cpu, cuda or cuda:1")
     threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; by default PyTorch's choice")
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_bool_for_numbers(cls, value: Any, info):
+        "Python takes True for 1; in a config it is a slip."
+        if isinstance(value, bool) and "bool" not in str(cls.model_fields[info.field_name].annotation):
+            raise ConfigError(f"The setting {info.field_name} cannot be {str(value).lower()}: it is not a switch.")
+        return value
+
 # %% ../nbs/01_config.ipynb #d571204d
 WHERE_NOT_WHAT = ("device", "threads")
 
@@ -69,35 +77,16 @@ def one_sentence(error: ValidationError, known_fields: list[str], noun: str = "s
 class RunConfig(_Settings):
     "All that decides the outcome of one run."
     def __init__(self, **settings):
-        try: super().__init__(**settings)
-        except ValidationError as error:
-            raise ConfigError(one_sentence(error, list(_Settings.model_fields))) from None
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_bool_for_numbers(cls, value: Any, info):
-        "Python takes True for 1; in a config it is a slip."
-        if isinstance(value, bool) and "bool" not in str(cls.model_fields[info.field_name].annotation):
-            raise ConfigError(f"The setting {info.field_name} cannot be {str(value).lower()}: it is not a switch.")
-        return value
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_options(cls, settings: Any, info):
-        if (info.context or {}).get("as_recorded"): return settings
-        return fill_options(settings)
-
-    @model_validator(mode="after")
-    def _check_combination(self, info):
-        if not (info.context or {}).get("as_recorded"): check_combination(self)
-        return self
+        try: given = _Settings(**settings)
+        except ValidationError as error: raise ConfigError(one_sentence(error, list(_Settings.model_fields))) from None
+        super().__init__(**fill_options(given.model_dump(exclude_unset=True)))
+        check_combination(self)
 
     @classmethod
     def as_recorded(cls, settings: dict) -> "RunConfig":
         "A config read back from a record: complete already, and perhaps of a model that is not installed here."
-        try: return cls.model_validate(settings, context={"as_recorded": True})
-        except ValidationError as error:
-            raise ConfigError(one_sentence(error, list(cls.model_fields))) from None
+        try: return cls.model_construct(**_Settings(**settings).model_dump())
+        except ValidationError as error: raise ConfigError(one_sentence(error, list(_Settings.model_fields))) from None
 
     def replace(self, **changes) -> "RunConfig":
         "The same config with some settings changed, checked again; defaults follow a change of model, rule or data set."

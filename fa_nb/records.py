@@ -52,8 +52,8 @@ class Record(BaseModel):
     reason: str | None = Field(None, description="what was not finite and when, if the run ended early")
     log: list[LogEntry] = Field(min_length=1)
     environment: dict[str, Any] = Field(description="package versions, platform, device, threads")
-    started: str = Field(description="when the run was first started, UTC, ISO 8601")
-    duration_s: float = Field(description="seconds of work, over all sessions of the run")
+    started: str | None = Field(description="when the run was first started, UTC, ISO 8601; null if nobody knows")
+    duration_s: float | None = Field(description="seconds of work, over all sessions of the run; null if nobody knows")
     sessions: int = Field(1, description="how often the run was started or resumed")
 
     @field_validator("config", mode="before")

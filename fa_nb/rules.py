@@ -18,8 +18,6 @@ from .models import ResidualNet, build_model
 # %% ../nbs/04_rules.ipynb #f399b99b
 class Rule:
     "Turns a batch into gradients."
-    colour = "#4d4d4d"   # in every figure
-
     def __init__(self, model: ResidualNet, cfg: RunConfig):
         "Made right after the model, under the same seed; on the CPU."
         self.model, self.penalty, self.random_targets = model, cfg.penalty or 0., bool(cfg.random_targets)
@@ -53,7 +51,6 @@ class Rule:
 @RULES.register("bp")
 class BP(Rule):
     "Backpropagation of the cross-entropy"
-    colour = "#2166ac"
 
     def gradients(self, x, y):
         stream, branches = self.model.residual_stream(x)
@@ -98,7 +95,6 @@ def feedback_path(linears: list[nn.Linear], feedback: list[Tensor], function=Fee
 @RULES.register("fa")
 class FA(Rule):
     "Feedback alignment: errors travel back through fixed random matrices"
-    colour = "#e08214"
 
     def __init__(self, model, cfg):
         super().__init__(model, cfg)
@@ -144,7 +140,6 @@ def clip_blocks(blocks: list[list[nn.Parameter]], max_norm: float = 1.) -> None:
 @RULES.register("dfa")
 class DFA(Rule):
     "Direct feedback alignment: every block gets the output error through a random matrix of its own"
-    colour = "#b2182b"
 
     def __init__(self, model, cfg):
         super().__init__(model, cfg)
@@ -180,7 +175,6 @@ class DFA(Rule):
 @RULES.register("frozen")
 class FrozenBlocks(DFA):
     "Blocks keep their initial weights; embedding and head train as under DFA"
-    colour = "#7f7f7f"
 
     def trainable(self):
         return [p for part in (self.model.embed, self.model.norm, self.model.head) for p in part.parameters()]
