@@ -35,7 +35,7 @@ def picture(figure, caption: str, left_out: list[str] = ()) -> str:
     data = base64.b64encode(buffer.getvalue()).decode()
     alt = html.escape(caption.split(". ")[0], quote=True)
     missing = f"<details><summary>Left out</summary><ul>{''.join(f'<li>{html.escape(x)}</li>' for x in left_out)}</ul></details>" if left_out else ""
-    return f"<figure><img src='data:image/png;base64,{data}' alt='{alt}'><figcaption>{html.escape(caption)}</figcaption>{missing}</figure>"
+    return f"<figure><div class='wide'><img src='data:image/png;base64,{data}' alt='{alt}'></div><figcaption>{html.escape(caption)}</figcaption>{missing}</figure>"
 
 # %% ../nbs/14_report.ipynb #02054ad8
 def comparable(records: list[Record]) -> dict[str, list[Record]]:
@@ -100,13 +100,16 @@ def accuracies(records: list[Record]) -> HTML:
     return HTML(table(["network and data", "rule", "accuracy (%)", "measured on", "seeds"], rows) + "".join(f"<p>{html.escape(s)}</p>" for s in said))
 
 # %% ../nbs/14_report.ipynb #27dd4f4e
+_FIGURE_TITLES = {"snapshot_resmlp": "Snapshots of ResMLP", "snapshot_vit": "Snapshots of ViT-Mini", "cross_architecture": "Across architectures",
+                  "penalty_trajectories": "Training with a penalty", "penalty_rescue": "What the penalty rescues"}
+
 def all_figures(records: list[Record]) -> HTML:
     "Every figure of the study with its caption; for those that cannot be drawn, why."
     parts, impossible = [], []
     for name, draw in FIGURES.items():
         try: figure, caption, left_out = draw(records)
         except FaNbError as error: impossible.append(str(error)); continue
-        parts.append(f"<h3>{name.replace('_', ' ').capitalize()}</h3>" + picture(figure, caption, left_out))
+        parts.append(f"<h3>{_FIGURE_TITLES.get(name, name.replace('_', ' '))}</h3>" + picture(figure, caption, left_out))
     if impossible: parts.append(f"<p>Not drawn:</p><ul>{''.join(f'<li>{html.escape(x)}</li>' for x in impossible)}</ul>")
     return HTML("".join(parts))
 
@@ -168,7 +171,8 @@ def story(record: Record) -> str:
     if None not in h and len(h) > 1:
         steps = [b / a for a, b in zip(h, h[1:])]
         largest = max(range(len(steps)), key=steps.__getitem__)
-        said.append(f"At the end it is {number(h[0])} at layer 0; its largest step is a factor of {number(steps[largest])}, from layer {largest} to {largest + 1}.")
+        grows = f"it grows most from layer {largest} to {largest + 1}, by a factor of {number(steps[largest])}" if steps[largest] > 1 else "it does not grow from any layer to the next"
+        said.append(f"At the end it is {number(h[0])} at layer 0; {grows}.")
     return " ".join([*said, *_gradient_story(record), *_credit_story(record)])
 
 def _gradient_story(record: Record) -> list[str]:
@@ -219,6 +223,8 @@ blockquote { margin-left: 0; color: #555; border-left: 4px solid #ccc; padding-l
 th, td { border-bottom: 1px solid #ddd; padding: .3rem .7rem; text-align: left; vertical-align: top; }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; } figcaption { font-size: .9rem; color: #333; }
 details { margin: .5rem 0; font-size: .9rem; } summary { cursor: pointer; color: #14508c; } pre { overflow-x: auto; }
+td:first-child { min-width: 8rem; }
+@media (max-width: 40rem) { figure img { max-width: none; width: 40rem; } }
 @media print { h2 { break-after: avoid; } figure { break-inside: avoid; } }
 """
 _PAGE = """<!DOCTYPE html>
