@@ -10,6 +10,7 @@ import importlib.util, os, re, shutil, subprocess, sys
 from configparser import ConfigParser
 from pathlib import Path
 from .basics import FaNbError, write_atomically
+from .exchange import find_folder
 
 class SiteError(FaNbError):
     "The site cannot be prepared or rendered."
@@ -101,15 +102,17 @@ def _make_links_relative(page: Path, prepared: Path, address: str) -> None:
 
 def prepare_site(
     root: Path,                # the repository
-    runs: Path | None = None,  # a folder of runs to show
+    runs: Path | None = None,  # a folder of runs to show; "reference" means those that come with the package
 ) -> Path:                     # the folder with the prepared pages
     "Everything that Quarto needs, in `_proc`."
     settings, prepared = _settings(root), root/"_proc"
-    if runs is not None and not any(Path(runs).glob("*.json")): raise SiteError(f"There are no records in {runs}; name a folder of runs with --runs.")
+    if runs is not None:
+        runs = find_folder(runs)
+        if not any(runs.glob("*.json")): raise SiteError(f"There are no records in {runs}; name a folder of runs with --runs.")
     write_home(root)
     _in_nbdev(root, _PREPARE)
     if runs is not None:
-        pages = add_runs(prepared, Path(runs))
+        pages = add_runs(prepared, runs)
         _in_nbdev(root, _PROCESS, *pages)
         _change_front_matter(pages[0], **{"repo-actions": False, "execute": {"echo": False}})
         for page in pages[1:]: _change_front_matter(page, **{"title": f"Run {page.stem}", "repo-actions": False})
