@@ -83,7 +83,7 @@ def _add_to_sidebar(prepared: Path, pages: list[Path]) -> None:
     write_atomically(prepared/"_quarto.yml", yaml.safe_dump(quarto, sort_keys=False, allow_unicode=True))
 
 # %% ../nbs/15_site.ipynb #d056c551
-_PREPARE = "from nbdev.quarto import refresh_quarto_yml; from nbdev.serve import proc_nbs; refresh_quarto_yml(); proc_nbs(force=True)"
+_PREPARE = "from nbdev.quarto import refresh_quarto_yml; from nbdev.serve import proc_nbs; refresh_quarto_yml(); proc_nbs()"
 _PROCESS = "import sys; from pathlib import Path; from nbdev.serve_drv import main; from nbdev.processors import FilterDefaults\n" \
            "for name in sys.argv[1:]: main((Path(name), Path(name), FilterDefaults))"
 
@@ -93,7 +93,14 @@ def _in_nbdev(root: Path, code: str, *arguments) -> None:
         raise SiteError("The site is prepared by nbdev, which is not installed; in the repository, say: pip install -e '.[dev]'")
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, *map(str, arguments)], cwd=root, capture_output=True, text=True)
     if done.returncode:
-        raise SiteError(f"nbdev could not prepare the pages: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
+        errors = [line for line in done.stderr.splitlines() if re.match(r"[\w.]*(Error|Exception)\b", line)]
+        raise SiteError(f"nbdev could not prepare the pages: {errors[-1] if errors else done.stderr[-200:]}")
+
+def _forget(prepared: Path, notebooks: Path) -> None:
+    "Remove what nbdev did not put there, or would not put there now; it makes again only what has changed."
+    for path in [p for p in prepared.rglob("*") if p.is_file()]:
+        if path.name == "_quarto.yml" or not (notebooks/path.relative_to(prepared)).exists(): path.unlink()
+    shutil.rmtree(prepared/"runs", ignore_errors=True)
 
 def _make_links_relative(page: Path, prepared: Path, address: str) -> None:
     up = "../" * (len(page.relative_to(prepared).parts) - 1)
@@ -110,6 +117,7 @@ def prepare_site(
         runs = find_folder(runs)
         if not any(runs.glob("*.json")): raise SiteError(f"There are no records in {runs}; name a folder of runs with --runs.")
     write_home(root)
+    _forget(prepared, root/"nbs")
     _in_nbdev(root, _PREPARE)
     if runs is not None:
         pages = add_runs(prepared, runs)
