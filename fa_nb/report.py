@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from IPython.display import HTML
 from .basics import FaNbError, RecordError, write_atomically
-from .exchange import circumstances, load_any
+from .exchange import circumstances, find_folder, load_any
 from .figures import FIGURES, FLOOR, THEME, condition_of, legend, listing, mark_floor, number, style_of, title_of, trusted_entry
 from .protocol import LETTERS, audit_all, condition_name, deep_mean, html_table, network_name, short
 from .records import Record
@@ -250,7 +250,7 @@ def build_report(
 ) -> Path:                           # report.html; report.ipynb lies beside it
     "Execute the report's notebook on a folder of runs and write it as one self-contained page."
     import nbformat
-    folder = Path(folder).resolve()
+    folder = find_folder(folder).resolve()
     out = Path(out).resolve() if out else folder
     load_any(folder, say=lambda line: None)     # whatever is wrong with the folder is said here, in a sentence
     notebook = _execute({"folder": str(folder), "beside": str(out)})
