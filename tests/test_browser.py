@@ -18,6 +18,14 @@ def runs(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def report(runs):
+    "The report on these runs, as the command makes it."
+    done = subprocess.run(command("report"), cwd=runs, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return Path(runs / done.stdout.strip().removeprefix("Report: "))
+
+
 class Lab:
     "`fa_nb lab` in a folder, until the test is over."
     def __init__(self, folder: Path):
@@ -95,3 +103,21 @@ def test_explore_notebook_in_jupyterlab(lab, runs, tmp_path):
         assert not broken_images(driver)
         assert not console_errors(driver)
         assert not [url for url in requested(driver) if not re.match(r"(http|ws)://(localhost|127\.0\.0\.1):|data:|blob:", url)]
+
+
+@pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
+def test_report(report, tmp_path, width):
+    with chromium(tmp_path, width=width) as driver:
+        driver.get(report.as_uri())
+        assert driver.title == "Report on runs"
+        page = driver.find_element("tag name", "body").text
+        for heading in ("What was run", "Accuracy", "Can these numbers be believed?", "Figures", "Layer by layer", "Every run"): assert heading in page
+        assert len(driver.find_elements("css selector", "figure img")) >= 4 and not broken_images(driver)
+        assert not re.search(r"Traceback|\bnan\b|Error:", page)
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width        # nothing sticks out sideways
+        for link in driver.find_elements("css selector", "a[href]"):
+            if not link.get_attribute("href").startswith(report.as_uri()): assert Path(link.get_attribute("href").removeprefix("file://")).is_file()
+        assert not console_errors(driver)
+        assert all(url.startswith(("file:", "data:")) for url in requested(driver))
+        resize(driver, width, driver.execute_script("return document.documentElement.scrollHeight"))
+        screenshot(driver, f"report-{width}")
