@@ -242,7 +242,8 @@ def test_nbdev_docs_works_for_those_who_expect_it(repository, unrendered, quarto
 
 
 def test_outside_the_repository_a_sentence(tmp_path):
-    assert is_refusal(site(tmp_path)) and "clone it" in site(tmp_path).stderr
+    done = site(tmp_path, PYTHONPATH=str(ROOT))
+    assert is_refusal(done) and "clone it" in done.stderr
 
 
 def test_a_folder_without_runs_is_refused(repository, tmp_path):
