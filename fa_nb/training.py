@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 import torch
 from safetensors.torch import load, save
+from torch import Tensor
 from tqdm.auto import tqdm
 from .basics import DATASETS, ConfigError, RecordError, to_json, write_atomically
 from .config import RunConfig
@@ -70,11 +71,15 @@ class Trainer:
         for group in self.optimiser.param_groups: group["lr"] = learning_rate(cfg, self.epoch)
         total = torch.zeros((), device=self.device)
         for x, y in epoch_batches(self.data, self.padded, cfg.seed, self.epoch, cfg.batch_size):
-            y = self.rule.targets(y, classes, targets)
-            self.optimiser.zero_grad(set_to_none=True)
-            total += self.rule.gradients(x, y) * len(y)
-            self.optimiser.step()
+            total += self.step(x, self.rule.targets(y, classes, targets)) * len(y)
         return total.item() / len(self.data.train_y)
+
+    def step(self, x: Tensor, y: Tensor) -> Tensor:
+        "Learn from one batch; its mean loss."
+        self.optimiser.zero_grad(set_to_none=True)
+        loss = self.rule.gradients(x, y)
+        self.optimiser.step()
+        return loss
 
     def measure(self, loss_train: float = math.nan) -> dict:
         "Measure now and add the result to the log."
