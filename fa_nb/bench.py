@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from .basics import MODELS, RULES, to_json, write_atomically
 from .config import RunConfig
-from .data import InMemory, epoch_batches, load_data, padded_images
+from .data import InMemory, epoch_batches, load_data
 from .diagnostics import measure
 from .models import ResidualNet
 from .records import environment
@@ -31,7 +31,7 @@ class PILImages(torch.utils.data.Dataset):
     "Training images as a textbook holds them: one PIL image at a time, through torchvision's transforms."
     def __init__(self, data: InMemory):
         from torchvision import transforms
-        self.images, self.labels = data.train_x.permute(0, 2, 3, 1).contiguous().numpy(), data.train_y.tolist()
+        self.images, self.labels = data.train_images.permute(0, 2, 3, 1).contiguous().numpy(), data.train_y.tolist()
         mean, std = ((v.flatten() / 255).tolist() for v in (data.mean, data.std))
         self.transform = transforms.Compose([transforms.RandomCrop(self.images.shape[1], padding=data.padding), transforms.RandomHorizontalFlip(),
                                              transforms.ToTensor(), transforms.Normalize(mean, std)])
@@ -173,7 +173,7 @@ def our_contestants(trainer: Trainer, sampling: Sampling, folder: Path) -> dict[
     "Training, floor, diagnostics and checkpoint of one run; seconds for an epoch each."
     cfg, data = trainer.cfg, trainer.data
     steps = math.ceil(len(data.train_y) / cfg.batch_size)
-    batches = _endless(lambda epoch: epoch_batches(data, trainer.padded, cfg.seed, epoch, cfg.batch_size))
+    batches = _endless(lambda epoch: epoch_batches(data, cfg.seed, epoch, cfg.batch_size))
     floor = floor_step(products_of(trainer, *next(batches)), sum(p.numel() for p in trainer.rule.trainable()))
     one_image = tuple(t[:1] for t in trainer.test)
     look = lambda test: measure(trainer.model, trainer.rule, trainer.buffer, test, cfg.seed)
@@ -190,17 +190,18 @@ def our_contestants(trainer: Trainer, sampling: Sampling, folder: Path) -> dict[
 # %% ../nbs/13_bench.ipynb #57deb71b
 def textbook_contestants(data: InMemory, sampling: Sampling) -> dict[str, Callable[[], float]]:
     "The textbook's loop for BP and DFA, its data pipeline and ours; seconds for an epoch each. Measures and saves nothing."
-    cfg = RunConfig()
+    cfg = RunConfig(device="cpu")
     loader = textbook_loader(data, cfg.batch_size)
-    padded = padded_images(data)
-    batches = _endless(lambda epoch: loader)
-    our_batches = _endless(lambda epoch: epoch_batches(data, padded, cfg.seed, epoch, cfg.batch_size))
-    def turn(step): return lambda: len(loader) * seconds_per_step(step, sampling, warm_up=8)    # past the prefetched batches
-    def loop(rule):
-        textbook = TEXTBOOK[rule](Trainer(cfg.replace(rule=rule), data))
-        return turn(lambda: textbook.step(*next(batches)))
-    return {"textbook/resmlp/bp": loop("bp"), "textbook/resmlp/dfa": loop("dfa"),
-            "textbook data/resmlp/": turn(lambda: next(batches)), "data/resmlp/": turn(lambda: next(our_batches))}
+    def turn(learn):
+        def seconds():
+            batches = iter(loader)      # starts the workers; they end with the turn, so as not to disturb the others
+            return len(loader) * seconds_per_step(lambda: learn(*next(batches)), sampling, warm_up=8)  # past the prefetched batches
+        return seconds
+    steps = {rule: TEXTBOOK[rule](Trainer(cfg.replace(rule=rule), data)).step for rule in TEXTBOOK}
+    ours = _endless(lambda epoch: epoch_batches(data, cfg.seed, epoch, cfg.batch_size))
+    return {**{f"textbook/resmlp/{rule}": turn(step) for rule, step in steps.items()},
+            "textbook data/resmlp/": turn(lambda x, y: None),
+            "data/resmlp/": lambda: len(loader) * seconds_per_step(lambda: next(ours), sampling)}
 
 # %% ../nbs/13_bench.ipynb #552c4a78
 def _middle(values: list[float]) -> dict:
@@ -250,7 +251,7 @@ def _use_memory(settings: dict) -> None:
     with compute_settings(cfg.threads), tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(cfg)
         trainer.measure()
-        for x, y in itertools.islice(epoch_batches(trainer.data, trainer.padded, cfg.seed, 1, cfg.batch_size), 5): trainer.step(x, y)
+        for x, y in itertools.islice(epoch_batches(trainer.data, cfg.seed, 1, cfg.batch_size), 5): trainer.step(x, y)
         trainer.measure()
         save_checkpoint(trainer, folder)
     print(_peak_bytes())
@@ -276,7 +277,7 @@ def _job(settings: dict, steps: int) -> None:
     cfg = RunConfig(**settings)
     with compute_settings(cfg.threads):
         trainer = Trainer(cfg)
-        batches = _endless(lambda epoch: epoch_batches(trainer.data, trainer.padded, cfg.seed, epoch, cfg.batch_size))
+        batches = _endless(lambda epoch: epoch_batches(trainer.data, cfg.seed, epoch, cfg.batch_size))
         trainer.step(*next(batches))
         print("ready", flush=True)
         for _ in sys.stdin: print(_seconds(lambda: [trainer.step(*next(batches)) for _ in range(steps)]), flush=True)
@@ -315,6 +316,8 @@ def run_benchmark(
     began, sampling, data = time.perf_counter(), QUICK if quick else Sampling(), load_data(RunConfig())
     with compute_settings(threads): threads = torch.get_num_threads()
     pairs = [("resmlp", "bp"), ("resmlp", "dfa")] if quick else list(itertools.product(MODELS.names(), RULES.names()))
+    load = os.getloadavg()[0]
+    if load > os.cpu_count() / 2: say(f"Other programs are using this machine (load {load:.1f} on {os.cpu_count()} CPUs): the numbers will mean little.")
     say(f"Timing {sampling.steps} steps a turn and taking turns {sampling.repeats} times, with {threads} threads ...")
     result = {"rows": summarise(epoch_turns(data, pairs, sampling, threads))}
     if not quick:
@@ -325,7 +328,7 @@ def run_benchmark(
         result["growth"] = {setting: growth(setting, data, short, threads) for setting in GROWTH}
         counts = sorted({1, 2, os.cpu_count(), 2 * os.cpu_count()})
         result["parallel_jobs"] = parallel_jobs(dict(rule="dfa", threads=1, train_samples=5120, device="cpu"), counts, steps=40, repeats=3)
-    machine = {**environment(), "threads": threads, "cpus": os.cpu_count(), "load": os.getloadavg()}
+    machine = {**environment(), "threads": threads, "cpus": os.cpu_count(), "load_before": load}
     return {**result, "sampling": vars(sampling), "machine": machine, "duration_s": time.perf_counter() - began}
 
 # %% ../nbs/13_bench.ipynb #7250e6f5
