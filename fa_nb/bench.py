@@ -6,22 +6,22 @@
 __all__ = ['TEXTBOOK', 'GROWTH', 'QUICK', 'PILImages', 'textbook_loader', 'TextbookBP', 'TextbookDFA', 'RecordProducts',
            'products_of', 'multiply_adds', 'floor_step', 'Sampling', 'seconds_per_step', 'take_turns',
            'our_contestants', 'textbook_contestants', 'summarise', 'as_table', 'peak_memory', 'growth', 'parallel_jobs',
-           'epoch_turns', 'run_benchmark', 'goals', 'report', 'draw_epochs', 'draw_growth', 'save_benchmark']
+           'epoch_turns', 'run_benchmark', 'goals', 'report', 'draw_epochs', 'draw_growth', 'folder_for_results',
+           'save_benchmark']
 
 # %% ../nbs/13_bench.ipynb #19d68325
 import itertools, json, math, os, statistics, subprocess, sys, tempfile, time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-import numpy as np, pandas as pd, torch
+import pandas as pd, torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
-from .basics import MODELS, RULES, to_json, write_atomically
+from .basics import MODELS, RULES, RecordError, to_json, write_atomically
 from .config import RunConfig
 from .data import InMemory, epoch_batches, load_data
 from .diagnostics import measure
-from .models import ResidualNet
 from .records import environment
 from .rules import output_error, unit_rms
 from .training import Trainer, compute_settings, save_checkpoint
@@ -240,7 +240,7 @@ def _peak_bytes() -> int:
     import resource
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
-def _in_new_process(function: str, *arguments, **options) -> subprocess.Popen:
+def _in_new_process(function: str, *arguments) -> subprocess.Popen:
     "Start Python on one of this module's functions; it talks by lines of text."
     code = f"import sys, json; from fa_nb import bench; bench.{function}(*json.loads(sys.argv[1]))"
     return subprocess.Popen([sys.executable, "-c", code, json.dumps(arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -387,6 +387,14 @@ def draw_growth(result: dict):
     axes[3].plot(jobs.keys(), [jobs[1] * n for n in jobs], ":", color="gray", label="if each job had a machine of its own")
     axes[3].set(xlabel="DFA jobs side by side, one thread each", ylabel="steps a second, all jobs", ylim=(0, None)); axes[3].legend(fontsize=8)
     return fig
+
+def folder_for_results(folder: str | Path) -> Path:
+    "Make the folder if need be; an error now is better than one after minutes of measuring."
+    folder = Path(folder)
+    try: folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error: raise RecordError(f"The folder {folder} cannot be made ({error.strerror}); choose another with --out.") from None
+    if not os.access(folder, os.W_OK): raise RecordError(f"The folder {folder} cannot be written to; choose another with --out.")
+    return folder
 
 def save_benchmark(result: dict, folder: str | Path) -> list[Path]:
     "Write numbers and pictures into `folder`; the paths."
