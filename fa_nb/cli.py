@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['app', 'DataFolder', 'Out', 'Folder', 'Jobs', 'Place', 'Dask', 'Resources', 'TlsFile', 'with_config_options',
            'run_command', 'data', 'audit', 'figures', 'import_', 'export', 'sweep', 'report', 'site', 'lab',
-           'reproduce', 'main']
+           'reproduce', 'bench', 'main']
 
 # %% ../nbs/20_command.ipynb #937db79b
 import inspect, os, sys, time
@@ -293,6 +293,28 @@ def reproduce(
           f"\n  {out}/protocol/audit.html    the protocol's verdicts, with their reasons"
           f"\n  {out}/notebooks              a page for every run")
     if board.failed: raise typer.Exit(1)
+
+# %% ../nbs/20_command.ipynb #56ff2761
+@app.command()
+def bench(
+    out: Annotated[Path, typer.Option(help="Folder for the numbers (bench.json) and pictures.")] = Path("bench"),
+    quick: Annotated[bool, typer.Option("--quick", help="ResMLP by BP and DFA only; under a minute on an idle machine.")] = False,
+    threads: Annotated[Optional[int], typer.Option(min=1, max=1024, help="CPU threads; by default PyTorch's choice.")] = None,
+    data_folder: DataFolder = None,
+):
+    """How fast training is on this machine, beside a textbook loop and the bare arithmetic.
+
+    Contestants take turns and an epoch is extrapolated from a sample of its steps. Takes a few minutes on an idle
+    machine; on a busy one the numbers mean little.
+
+    Example: fa_nb bench --quick --threads 1 --out bench
+    """
+    from fa_nb.bench import folder_for_results, report, run_benchmark, save_benchmark
+    _use_data_folder(data_folder)
+    folder = folder_for_results(out)
+    result = run_benchmark(quick, threads)
+    print(report(result))
+    print(*(f"Written: {path}" for path in save_benchmark(result, folder)), sep="\n")
 
 # %% ../nbs/20_command.ipynb #5b4de2e3
 def main(arguments: list[str] | None = None) -> None:
