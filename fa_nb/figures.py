@@ -359,14 +359,16 @@ def credit_of(runs: list[Record], prefix: str = "") -> dict | None:
     epochs = sorted({e.epoch for e in entries})
     return {**scores, "early": early, "epochs": "–".join(str(e) for e in dict.fromkeys((epochs[0], epochs[-1])))}
 
+def _one_line(name: str) -> str: return name.replace(" =\n", "=").replace("\n", " ")
+
 def credit_bars(s: Selection) -> tuple[dict, list[str]]:
     "The bars of panel (b), name -> (scores, colour), and what is missing."
     plain, weak, strong = (s.runs.get(("dfa", p)) for p in (0., 1e-4, RESCUE))
     control = strong or weak or plain or []
-    asked = {"plain\nDFA": (plain, "", style_of(("dfa", 0.))["color"]), "λ=1e-4": (weak, "", penalty_style(1e-4)["color"]),
-             f"λ={short(RESCUE)}": (strong, "", penalty_style(RESCUE)["color"]), "fresh\nB": (control, "null_", "#bdbdbd"), "true\ngradient": (control, "true_", "#252525")}
+    asked = {"plain\nDFA": (plain, "", style_of(("dfa", 0.))["color"]), "λ =\n1e-4": (weak, "", penalty_style(1e-4)["color"]),
+             f"λ =\n{short(RESCUE)}": (strong, "", penalty_style(RESCUE)["color"]), "fresh\nB": (control, "null_", "#bdbdbd"), "true\ngradient": (control, "true_", "#252525")}
     found = {name: (credit_of(runs or [], prefix), colour) for name, (runs, prefix, colour) in asked.items()}
-    missing = [f"{s.network}: deep cosine and ρ of {' '.join(name.split())} (not in the records)" for name, (scores, _) in found.items() if scores is None]
+    missing = [f"{s.network}: deep cosine and ρ of {_one_line(name)} (not in the records)" for name, (scores, _) in found.items() if scores is None]
     return {name: (scores, colour) for name, (scores, colour) in found.items() if scores}, missing
 
 # %% ../nbs/10_figures.ipynb #08f35f28
@@ -404,7 +406,7 @@ def _draw_credit(ax, bars: dict) -> str:
     ax.grid(axis="x", visible=False)
     ax.legend(handles=[Patch(facecolor="#666666", edgecolor="#666666", label="cosine"), Patch(facecolor="white", edgecolor="#666666", hatch="////", label="ρ")], loc="upper left")
     score = lambda s: f"{s[0]:+.3f}" + (f" ± {s[1]:.3f}" if s[1] else "")
-    return "Deep cosine and deep ρ of " + "; ".join(f"{' '.join(name.split())} (epoch {scores['epochs']}) {score(scores['cos'])} and {score(scores['rho'])}" for name, (scores, _) in bars.items()) + "."
+    return "Deep cosine and deep ρ of " + "; ".join(f"{_one_line(name)} (epoch {scores['epochs']}) {score(scores['cos'])} and {score(scores['rho'])}" for name, (scores, _) in bars.items()) + "."
 
 # %% ../nbs/10_figures.ipynb #20d26a31
 def _draw_accuracy(ax, s: Selection) -> str:
