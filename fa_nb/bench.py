@@ -364,7 +364,7 @@ def draw_epochs(result: dict):
     fig, ax = plt.subplots(figsize=(7.5, 4.6), constrained_layout=True)
     for i, (what, rule) in enumerate(bars):
         r = rows[what, rule]
-        colour = RULES[rule].colour if rule else "#999999"
+        colour = rule_colour(rule) if rule else "#999999"
         ax.barh(-i, r["median"], xerr=[[r["median"] - r["min"]], [r["max"] - r["median"]]], color=colour, ecolor="#333333", capsize=2)
         ax.text(r["max"], -i, f"  {r['median']:.2f} s", va="center", fontsize=8)
     ax.set_yticks([-i for i in range(len(bars))], [f"{what} {rule.upper()}".strip() for what, rule in bars], fontsize=8)
@@ -379,11 +379,11 @@ def draw_growth(result: dict):
     for ax, (setting, turns) in zip(axes, result["growth"].items()):
         for what, rule in itertools.product(("training", "floor"), ("bp", "dfa")):
             values = [(int(name.split("/")[2]), statistics.median(s)) for name, s in turns.items() if name.startswith(f"{what}/{rule}/")]
-            ax.loglog(*zip(*values), "o-" if what == "training" else "--", ms=4, color=RULES[rule].colour, label=f"{rule.upper()}{', floor' if what == 'floor' else ''}")
+            ax.loglog(*zip(*values), "o-" if what == "training" else "--", ms=4, color=rule_colour(rule), label=f"{rule.upper()}{', floor' if what == 'floor' else ''}")
         ax.set(xlabel=setting.replace("_size", ""), ylabel="seconds an epoch"); ax.set_xticks(GROWTH[setting], GROWTH[setting]); ax.minorticks_off()
     axes[0].legend(fontsize=8)
     jobs = {int(n): statistics.median(v) for n, v in result["parallel_jobs"].items()}
-    axes[3].plot(jobs.keys(), jobs.values(), "o-", color=RULES["dfa"].colour, ms=4)
+    axes[3].plot(jobs.keys(), jobs.values(), "o-", color=rule_colour("dfa"), ms=4)
     axes[3].plot(jobs.keys(), [jobs[1] * n for n in jobs], ":", color="gray", label="if each job had a machine of its own")
     axes[3].set(xlabel="DFA jobs side by side, one thread each", ylabel="steps a second, all jobs", ylim=(0, None)); axes[3].legend(fontsize=8)
     return fig
