@@ -18,7 +18,7 @@ import pandas as pd, torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
-from .basics import MODELS, RULES, RecordError, to_json, write_atomically
+from .basics import MODELS, RULES, RecordError, rule_colour, to_json, write_atomically
 from .config import RunConfig
 from .data import InMemory, epoch_batches, load_data
 from .diagnostics import measure
