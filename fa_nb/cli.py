@@ -194,7 +194,8 @@ def _sweep(spec: str, out: str, jobs: int | None, dask: str | None, dask_resourc
     print(f"{board.done} of {len(plan.configs)} runs of {plan.name} are done, in {clock(time.monotonic() - began)}. "
           f"Records: {out}; one page a run: {out.rstrip('/')}/notebooks")
     for name, problem in board.failed.items():
-        print(f"Failed: {name}: {problem} (see {store.folder/'notebooks'/name}.ipynb)", file=sys.stderr)
+        page = store.folder/"notebooks"/f"{name}.ipynb"
+        print(f"Failed: {name}: {' '.join(problem.split())}" + (f" (see {page})" if page.exists() else ""), file=sys.stderr)
     if board.failed: print(f"{len(board.failed)} failed; the same command tries them again.", file=sys.stderr)
     return store, board
 

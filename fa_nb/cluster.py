@@ -8,7 +8,7 @@ __all__ = ['ClusterError', 'StoreError', 'pack_checkpoint', 'unpack_checkpoint',
 
 # %% ../nbs/11b_cluster.ipynb #392bfd65
 import hashlib, io, logging, os, queue, re, shutil, tarfile, tempfile, threading, time, uuid
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from pathlib import Path
 from filelock import FileLock, Timeout
@@ -116,7 +116,7 @@ def connect(
     for file in filter(None, (ca, cert, key)):
         if not Path(file).is_file(): raise ClusterError(f"There is no file {file} for the encrypted connection.")
     security = Security(tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True) if ca or cert or key else None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)      # we say it ourselves, in a sentence
+    for part in ("client", "comm", "utils"): logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)   # we say it in a sentence
     try: return Client(address, timeout=8, security=security, set_as_default=False, name="fa_nb sweep")
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise ClusterError(f"No Dask scheduler answers at {address} ({str(error).splitlines()[0] if str(error) else type(error).__name__}).") from None
@@ -168,27 +168,21 @@ class DaskJobs:
             if found["page"]: write_atomically(self.out/"notebooks"/f"{cfg.name}.ipynb", found["page"])
             if found["record"]: shutil.rmtree(self.out/".checkpoints"/cfg.name, ignore_errors=True)
             problem = found["problem"]
-        except BaseException as error: problem = f"{type(error).__name__}: {error}"
-        self._settle(cfg.name, future, problem)
-
-    def _settle(self, name: str, future: Future, problem: str | None):
-        self.running.pop(name, None)
-        self.locks[name].release()
-        if not future.done(): future.set_result(problem)
+        except CancelledError: problem = "the connection to the Dask scheduler was lost"
+        except Exception as error: problem = f"{type(error).__name__}: {error}"
+        self.running.pop(cfg.name, None)
+        self.locks[cfg.name].release()
+        future.set_result(problem)
 
     def _listen(self):
         "Answer the tasks' messages, as long as the sweep goes on."
         from distributed import Queue
-        heard = time.monotonic()
         while not self.stopped:
             try:
-                message, heard = self.messages.get(timeout=1), time.monotonic()
+                message = self.messages.get(timeout=1)
                 Queue(f"{self.line}-{message['attempt']}", client=self.client).put(self._answer(message))
-            except TimeoutError: heard = time.monotonic() if self.client.status == "running" else heard
-            except Exception: time.sleep(1)      # the connection is being mended, or is gone for good
-            if time.monotonic() - heard > _NO_ANSWER:
-                for name, (_, future) in self.tasks.items(): self._settle(name, future, "the Dask scheduler went away")
-                return
+            except TimeoutError: pass
+            except OSError: time.sleep(1)      # the connection is gone; Dask tells every run that waits for it
 
     def _answer(self, message: dict) -> tuple:
         "Whether the task should go on, and what it asked for."
