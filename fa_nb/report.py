@@ -101,7 +101,7 @@ def accuracies(records: list[Record]) -> HTML:
 
 # %% ../nbs/14_report.ipynb #27dd4f4e
 _FIGURE_TITLES = {"snapshot_resmlp": "Snapshots of ResMLP", "snapshot_vit": "Snapshots of ViT-Mini", "cross_architecture": "Across architectures",
-                  "penalty_trajectories": "Training with a penalty", "penalty_rescue": "What the penalty rescues"}
+                  "penalty_trajectories": "Penalties over time", "penalty_rescue": "With and without a penalty"}
 
 def all_figures(records: list[Record]) -> HTML:
     "Every figure of the study with its caption; for those that cannot be drawn, why."
@@ -223,7 +223,7 @@ blockquote { margin-left: 0; color: #555; border-left: 4px solid #ccc; padding-l
 th, td { border-bottom: 1px solid #ddd; padding: .3rem .7rem; text-align: left; vertical-align: top; }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; } figcaption { font-size: .9rem; color: #333; }
 details { margin: .5rem 0; font-size: .9rem; } summary { cursor: pointer; color: #14508c; } pre { overflow-x: auto; }
-td:first-child { min-width: 8rem; }
+td { min-width: 4rem; white-space: nowrap; } td:first-child, details td { min-width: 8rem; white-space: normal; }
 @media (max-width: 40rem) { figure img { max-width: none; width: 40rem; } }
 @media print { h2 { break-after: avoid; } figure { break-inside: avoid; } }
 """

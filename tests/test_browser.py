@@ -121,3 +121,13 @@ def test_report(report, tmp_path, width):
         assert all(url.startswith(("file:", "data:")) for url in requested(driver))
         resize(driver, width, driver.execute_script("return document.documentElement.scrollHeight"))
         screenshot(driver, f"report-{width}")
+
+
+def test_the_browser_would_notice(tmp_path):
+    page = tmp_path / "bad.html"
+    page.write_text("<img src='missing.png'><script>throw new Error('oh')</script><script src='https://example.org/require.js'></script>")
+    with chromium(tmp_path) as driver:
+        driver.get(page.as_uri())
+        assert len(broken_images(driver)) == 1
+        assert any("oh" in message for message in console_errors(driver))
+        assert "https://example.org/require.js" in requested(driver)

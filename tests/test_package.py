@@ -14,6 +14,7 @@ def test_wheel_runs_without_the_checkout(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
     where = subprocess.run([sys.executable, "-c", "import fa_nb; print(fa_nb.__file__)"], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert str(tmp_path) in where.stdout
+    for name in ("report", "explore"): assert '"nbformat"' in (tmp_path / "site" / "fa_nb" / "notebooks" / f"{name}.ipynb").read_text()
     run = [sys.executable, "-m", "fa_nb", "run", "--data", "digits", "--epochs", "1", "--width", "16", "--out", "runs"]
     assert subprocess.run(run, cwd=tmp_path, env=environment).returncode == 0
     assert len(list((tmp_path / "runs").glob("*.json"))) == 1
