@@ -48,7 +48,7 @@ def read_sweep(
 ) -> Plan:
     "The runs that a sweep file asks for, all checked."
     path = Path(spec)
-    if not path.exists() and str(spec) in presets(): path = presets()[str(spec)]
+    if not path.is_file() and str(spec) in presets(): path = presets()[str(spec)]
     try: content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"There is no sweep file {spec} and no preset of that name{did_you_mean(spec, list(presets()))}; "
