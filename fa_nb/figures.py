@@ -189,8 +189,8 @@ def plot(ax, selection: Selection, quantity: Quantity) -> list[str]:
     return lacking
 
 def _say_empty(ax, quantity):
-    ax.set(yscale="linear", yticks=[])
-    ax.text(.5, .5, f"{quantity.symbol} is not\nin these records", transform=ax.transAxes, ha="center", va="center", color="#666666")
+    ax.set(yscale="linear", xticks=[], yticks=[])
+    ax.text(.5, .5, f"no {quantity.symbol}\nin these records", transform=ax.transAxes, ha="center", va="center", color="#666666")
 
 def mark(ax, value: float, label: str, **style) -> None:
     "A horizontal line at a level that something is compared with."
@@ -359,14 +359,16 @@ def credit_of(runs: list[Record], prefix: str = "") -> dict | None:
     epochs = sorted({e.epoch for e in entries})
     return {**scores, "early": early, "epochs": "–".join(str(e) for e in dict.fromkeys((epochs[0], epochs[-1])))}
 
+def _one_line(name: str) -> str: return name.replace(" =\n", "=").replace("\n", " ")
+
 def credit_bars(s: Selection) -> tuple[dict, list[str]]:
     "The bars of panel (b), name -> (scores, colour), and what is missing."
     plain, weak, strong = (s.runs.get(("dfa", p)) for p in (0., 1e-4, RESCUE))
     control = strong or weak or plain or []
-    asked = {"plain\nDFA": (plain, "", style_of(("dfa", 0.))["color"]), "λ=1e-4": (weak, "", penalty_style(1e-4)["color"]),
-             f"λ={short(RESCUE)}": (strong, "", penalty_style(RESCUE)["color"]), "fresh\nB": (control, "null_", "#bdbdbd"), "true\ngradient": (control, "true_", "#252525")}
+    asked = {"plain\nDFA": (plain, "", style_of(("dfa", 0.))["color"]), "λ =\n1e-4": (weak, "", penalty_style(1e-4)["color"]),
+             f"λ =\n{short(RESCUE)}": (strong, "", penalty_style(RESCUE)["color"]), "fresh\nB": (control, "null_", "#bdbdbd"), "true\ngradient": (control, "true_", "#252525")}
     found = {name: (credit_of(runs or [], prefix), colour) for name, (runs, prefix, colour) in asked.items()}
-    missing = [f"{s.network}: deep cosine and ρ of {' '.join(name.split())} (not in the records)" for name, (scores, _) in found.items() if scores is None]
+    missing = [f"{s.network}: deep cosine and ρ of {_one_line(name)} (not in the records)" for name, (scores, _) in found.items() if scores is None]
     return {name: (scores, colour) for name, (scores, colour) in found.items() if scores}, missing
 
 # %% ../nbs/10_figures.ipynb #08f35f28
@@ -397,14 +399,14 @@ def _draw_credit(ax, bars: dict) -> str:
             mean, std = scores[key]
             ax.bar(i + offset, mean, .4, color=colour if not hatch else "white", edgecolor=colour, hatch=hatch)
             ax.errorbar(i + offset, mean, std or None, color="black", capsize=2, linewidth=.9)
-            ax.annotate(f"{mean:+.2f}", (i + offset, max(mean + std, 0)), (0, 3), textcoords="offset points", ha="center", va="bottom", rotation=90, fontsize=6.5)
+            ax.annotate(f"{round(mean, 2) + 0.:+.2f}", (i + offset, max(mean + std, 0)), (0, 3), textcoords="offset points", ha="center", va="bottom", rotation=90, fontsize=6.5)
     ax.axhline(0, color="black", linewidth=.6)
     ax.set(xticks=range(len(bars)), ylabel="deep cosine and deep ρ\nmean over layers l ≥ 1", title="(b) credit", ylim=(None, 1.3))
     ax.set_xticklabels([f"{name}\n(ep. {scores['epochs']})" if scores["early"] else name for name, (scores, _) in bars.items()], fontsize=6.5)
     ax.grid(axis="x", visible=False)
     ax.legend(handles=[Patch(facecolor="#666666", edgecolor="#666666", label="cosine"), Patch(facecolor="white", edgecolor="#666666", hatch="////", label="ρ")], loc="upper left")
     score = lambda s: f"{s[0]:+.3f}" + (f" ± {s[1]:.3f}" if s[1] else "")
-    return "Deep cosine and deep ρ of " + "; ".join(f"{' '.join(name.split())} (epoch {scores['epochs']}) {score(scores['cos'])} and {score(scores['rho'])}" for name, (scores, _) in bars.items()) + "."
+    return "Deep cosine and deep ρ of " + "; ".join(f"{_one_line(name)} (epoch {scores['epochs']}) {score(scores['cos'])} and {score(scores['rho'])}" for name, (scores, _) in bars.items()) + "."
 
 # %% ../nbs/10_figures.ipynb #20d26a31
 def _draw_accuracy(ax, s: Selection) -> str:
@@ -420,7 +422,7 @@ def _draw_accuracy(ax, s: Selection) -> str:
             mean, std = final((rule, penalty))
             ax.bar(i + offset, mean, .38, color=rule_colour(rule), label=title_of((rule, 0.)) if i == 0 else None)
             ax.errorbar(i + offset, mean, std or None, color="black", capsize=2, linewidth=.9)
-            ax.annotate(f"{mean:.1f}", (i + offset, 0), (0, 4), textcoords="offset points", ha="center", fontsize=7, color="white")
+            ax.annotate(f"{mean:.1f}", (i + offset, 0), (0, 4), textcoords="offset points", ha="center", fontsize=6.5, color="white")
             said.append(f"{title_of((rule, penalty))} {mean:.1f}{f' ± {std:.1f}' if std else ''}")
     if ("frozen", 0.) in s.runs:
         mean, std = final(("frozen", 0.))
@@ -439,7 +441,7 @@ def penalty_rescue(records):
     need("penalty_rescue", [s] if {("dfa", 0.), ("dfa", RESCUE)} & s.runs.keys() else [], "runs of resmlp by dfa, plain and with --penalty 0.01 (fa_nb run --rule dfa --penalty 0.01)")
     fig, (bars, missing) = _Picture(figsize=(7.8, 3.2)), credit_bars(s)
     fig.get_layout_engine().set(w_pad=.08)
-    axes = fig.subplots(1, 3, gridspec_kw={"width_ratios": (1.15, 1.4, .9)})
+    axes = fig.subplots(1, 3, gridspec_kw={"width_ratios": (1.1, 1.4, 1.05)})
     said = [_draw_rescue(axes[0], s), _draw_credit(axes[1], bars) if bars else "", _draw_accuracy(axes[2], s)]
     if not bars: _say_empty(axes[1], Quantity("deep cosine and ρ", "", ""))
     return fig, f"What the penalty λ={short(RESCUE)} does to DFA. {about(s)}: {' '.join(x for x in said if x)} {_errors(s, bars)}", missing + s.left_out
