@@ -265,9 +265,13 @@ def _execute(parameters: dict):
     before = os.environ.get("JUPYTER_PREFER_ENV_PATH")
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"      # this Python's kernel, not another one that the user has installed
     try:
-        with TemporaryDirectory() as scratch:
-            return papermill.execute_notebook(str(TEMPLATE), str(Path(scratch)/"report.ipynb"), parameters, kernel_name="python3", progress_bar=False,
-                                              extra_arguments=["--log-level=ERROR"])
+        for patience in (2, 1, 0):
+            try:
+                with TemporaryDirectory() as scratch:
+                    return papermill.execute_notebook(str(TEMPLATE), str(Path(scratch)/"report.ipynb"), parameters, kernel_name="python3",
+                                                      progress_bar=False, extra_arguments=["--log-level=ERROR"])
+            except RuntimeError:        # the kernel died before it began: two that start at once may choose the same port
+                if not patience: raise
     finally:
         if before is None: del os.environ["JUPYTER_PREFER_ENV_PATH"]
         else: os.environ["JUPYTER_PREFER_ENV_PATH"] = before
