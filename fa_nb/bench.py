@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['TEXTBOOK', 'GROWTH', 'QUICK', 'PILImages', 'textbook_loader', 'TextbookBP', 'TextbookDFA', 'RecordProducts',
            'products_of', 'multiply_adds', 'floor_step', 'Sampling', 'seconds_per_step', 'take_turns',
-           'our_contestants', 'textbook_contestants', 'summarise', 'as_table', 'peak_memory', 'growth', 'parallel_jobs',
-           'epoch_turns', 'run_benchmark', 'goals', 'report', 'draw_epochs', 'draw_growth', 'folder_for_results',
-           'save_benchmark']
+           'our_contestants', 'contestants_after_an_epoch', 'without_test_set', 'textbook_contestants', 'summarise',
+           'as_table', 'peak_memory', 'growth', 'parallel_jobs', 'epoch_turns', 'run_benchmark', 'goals', 'report',
+           'draw_epochs', 'draw_growth', 'folder_for_results', 'save_benchmark']
 
 # %% ../nbs/18_bench.ipynb #19d68325
 import itertools, json, math, os, statistics, subprocess, sys, tempfile, time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 import pandas as pd, torch
 from torch import Tensor, nn
@@ -137,7 +137,7 @@ def floor_step(products: list, weights: int) -> Callable[[], None]:
 class Sampling:
     "How much of an epoch is timed, and how often."
     steps: int = 40        # a sample is so many steps ...
-    seconds: float = 1.    # ... or as many as begin within so many seconds, and never fewer than 3
+    seconds: float = 0.7   # ... or as many as begin within so many seconds, and never fewer than 3
     repeats: int = 5       # rounds in which every contestant has one turn
     warm_up: int = 2       # steps before the clock starts
 
@@ -169,23 +169,32 @@ def _seconds(work: Callable[[], object]) -> float:
     work()
     return time.perf_counter() - began
 
-def our_contestants(trainer: Trainer, sampling: Sampling, folder: Path) -> dict[str, Callable[[], float]]:
-    "Training, floor, diagnostics and checkpoint of one run; seconds for an epoch each."
+def _as_in_training(cfg: RunConfig, work: Callable[[], float]) -> Callable[[], float]:
+    "`work` with the thread count and deterministic kernels of a run."
+    def turn():
+        with compute_settings(cfg.threads): return work()
+    return turn
+
+def our_contestants(trainer: Trainer, sampling: Sampling) -> dict[str, Callable[[], float]]:
+    "Training with its data, and its floor; seconds for an epoch each."
     cfg, data = trainer.cfg, trainer.data
     steps = math.ceil(len(data.train_y) / cfg.batch_size)
     batches = _endless(lambda epoch: epoch_batches(data, cfg.seed, epoch, cfg.batch_size))
     floor = floor_step(products_of(trainer, *next(batches)), sum(p.numel() for p in trainer.rule.trainable()))
-    one_image = tuple(t[:1] for t in trainer.test)
+    return {"training": _as_in_training(cfg, lambda: steps * seconds_per_step(lambda: trainer.step(*next(batches)), sampling)),
+            "floor": _as_in_training(cfg, lambda: steps * seconds_per_step(floor, sampling))}
+
+def contestants_after_an_epoch(trainer: Trainer, folder: Path) -> dict[str, Callable[[], float]]:
+    "Diagnostics and checkpoint; seconds each."
+    cfg, one_image = trainer.cfg, tuple(t[:1] for t in trainer.test)
     look = lambda test: measure(trainer.model, trainer.rule, trainer.buffer, test, cfg.seed)
-    def ours(work):
-        def turn():
-            with compute_settings(cfg.threads): return work()
-        return turn
-    return {"training": ours(lambda: steps * seconds_per_step(lambda: trainer.step(*next(batches)), sampling)),
-            "floor": ours(lambda: steps * seconds_per_step(floor, sampling)),
-            "diagnostics": ours(lambda: _seconds(lambda: look(trainer.test))),
-            "diagnostics without test set": ours(lambda: _seconds(lambda: look(one_image))),
-            "checkpoint": ours(lambda: _seconds(lambda: save_checkpoint(trainer, folder)))}
+    works = {"diagnostics": lambda: look(trainer.test), "diagnostics without test set": lambda: look(one_image),
+             "checkpoint": lambda: save_checkpoint(trainer, folder)}
+    return {what: _as_in_training(cfg, lambda work=work: _seconds(work)) for what, work in works.items()}
+
+def without_test_set(data: InMemory) -> InMemory:
+    "The same data with one test image: a trainer that isn't going to measure needs no more."
+    return replace(data, test_x=data.test_x[:1], test_y=data.test_y[:1])
 
 # %% ../nbs/18_bench.ipynb #57deb71b
 def textbook_contestants(data: InMemory, sampling: Sampling) -> dict[str, Callable[[], float]]:
@@ -197,7 +206,7 @@ def textbook_contestants(data: InMemory, sampling: Sampling) -> dict[str, Callab
             batches = iter(loader)      # starts the workers; they end with the turn, so as not to disturb the others
             return len(loader) * seconds_per_step(lambda: learn(*next(batches)), sampling, warm_up=8)  # past the prefetched batches
         return seconds
-    steps = {rule: TEXTBOOK[rule](Trainer(cfg.replace(rule=rule), data)).step for rule in TEXTBOOK}
+    steps = {rule: TEXTBOOK[rule](Trainer(cfg.replace(rule=rule), without_test_set(data))).step for rule in TEXTBOOK}
     ours = _endless(lambda epoch: epoch_batches(data, cfg.seed, epoch, cfg.batch_size))
     return {**{f"textbook/resmlp/{rule}": turn(step) for rule, step in steps.items()},
             "textbook data/resmlp/": turn(lambda x, y: None),
@@ -210,8 +219,7 @@ def _middle(values: list[float]) -> dict:
 def summarise(turns: dict[str, list[float]]) -> list[dict]:
     "One row for each contestant and for each end-to-end sum, with ratios to floor and textbook formed within a round."
     turns = dict(turns)
-    for name in [name for name in turns if name.startswith("training/")]:
-        run = name.removeprefix("training/")
+    for run in [name.removeprefix("diagnostics/") for name in turns if name.startswith("diagnostics/")]:
         turns[f"end to end/{run}"] = [sum(parts) for parts in zip(*(turns[f"{part}/{run}"] for part in ("training", "diagnostics", "checkpoint")))]
     rows = []
     for name, seconds in turns.items():
@@ -250,7 +258,6 @@ def _use_memory(settings: dict) -> None:
     cfg = RunConfig(**settings)
     with compute_settings(cfg.threads), tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(cfg)
-        trainer.measure()
         for x, y in itertools.islice(epoch_batches(trainer.data, cfg.seed, 1, cfg.batch_size), 5): trainer.step(x, y)
         trainer.measure()
         save_checkpoint(trainer, folder)
@@ -267,9 +274,8 @@ def growth(setting: str, data: InMemory, sampling: Sampling, threads: int | None
     "Seconds for an epoch of ResMLP by BP and DFA, and their floors, for each value of a setting."
     contestants = {}
     for value, rule in itertools.product(GROWTH[setting], ("bp", "dfa")):
-        trainer = Trainer(RunConfig(rule=rule, threads=threads, device="cpu", **{setting: value}), data)
-        ours = our_contestants(trainer, sampling, Path())
-        contestants |= {f"{what}/{rule}/{value}": ours[what] for what in ("training", "floor")}
+        trainer = Trainer(RunConfig(rule=rule, threads=threads, device="cpu", **{setting: value}), without_test_set(data))
+        contestants |= {f"{what}/{rule}/{value}": turn for what, turn in our_contestants(trainer, sampling).items()}
     return take_turns(contestants, sampling.repeats)
 
 def _job(settings: dict, steps: int) -> None:
@@ -303,8 +309,10 @@ def epoch_turns(data: InMemory, pairs: list[tuple[str, str]], sampling: Sampling
         contestants = textbook_contestants(data, sampling)
         for model, rule in pairs:
             cfg = RunConfig(model=model, rule=rule, threads=threads, device="cpu")
-            trainer = Trainer(cfg, data if cfg.data == "cifar10" else None)
-            contestants |= {f"{what}/{model}/{rule}": turn for what, turn in our_contestants(trainer, sampling, Path(folder)).items()}
+            whole = data if cfg.data == "cifar10" else load_data(cfg)
+            trainer = Trainer(cfg, whole if model == "resmlp" else without_test_set(whole))
+            ours = our_contestants(trainer, sampling) | (contestants_after_an_epoch(trainer, Path(folder)) if model == "resmlp" else {})
+            contestants |= {f"{what}/{model}/{rule}": turn for what, turn in ours.items()}
         return take_turns(contestants, sampling.repeats)
 
 def run_benchmark(
