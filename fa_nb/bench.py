@@ -396,7 +396,7 @@ def draw_growth(result: dict):
     jobs = {int(n): statistics.median(v) for n, v in result["parallel_jobs"].items()}
     axes[3].plot(jobs.keys(), jobs.values(), "o-", color=RULES["dfa"].colour, ms=4)
     axes[3].plot(jobs.keys(), [jobs[1] * n for n in jobs], ":", color="gray", label="a machine for each")
-    axes[3].set(xlabel="DFA jobs side by side, one thread each", ylabel="steps a second, all jobs", ylim=(0, None)); axes[3].legend(fontsize=8)
+    axes[3].set(xlabel="DFA jobs at once, one thread each", ylabel="steps a second, all jobs", ylim=(0, None)); axes[3].legend(fontsize=8)
     return fig
 
 def folder_for_results(folder: str | Path) -> Path:
