@@ -322,11 +322,12 @@ def run_benchmark(
 ) -> dict:                         # plain data: rows of the table, memory, growth, machine, how it was sampled
     "The whole benchmark."
     began, sampling, data = time.perf_counter(), QUICK if quick else Sampling(), load_data(RunConfig())
-    with compute_settings(threads): threads = torch.get_num_threads()
+    if threads: torch.set_num_threads(threads)      # for the textbook as for us
+    threads = torch.get_num_threads()
     pairs = [("resmlp", "bp"), ("resmlp", "dfa")] if quick else list(itertools.product(MODELS.names(), RULES.names()))
     load = os.getloadavg()[0]
     if load > os.cpu_count() / 2: say(f"Other programs are using this machine (load {load:.1f} on {os.cpu_count()} CPUs): the numbers will mean little.")
-    say(f"Timing {sampling.steps} steps a turn and taking turns {sampling.repeats} times, with {threads} threads ...")
+    say(f"Timing {sampling.steps} steps a turn and taking turns {sampling.repeats} times, threads: {threads} ...")
     result = {"rows": summarise(epoch_turns(data, pairs, sampling, threads))}
     if not quick:
         say("Memory ...")
@@ -383,17 +384,19 @@ def draw_epochs(result: dict):
 def draw_growth(result: dict):
     "Four panels: an epoch over depth, width and batch, with floors; and the speed of several jobs."
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator
     fig, axes = plt.subplots(1, 4, figsize=(12, 3), constrained_layout=True)
     for ax, (setting, turns) in zip(axes, result["growth"].items()):
         for what, rule in itertools.product(("training", "floor"), ("bp", "dfa")):
             values = [(int(name.split("/")[2]), statistics.median(s)) for name, s in turns.items() if name.startswith(f"{what}/{rule}/")]
             ax.loglog(*zip(*values), "o-" if what == "training" else "--", ms=4, color=rule_colour(rule), label=f"{rule.upper()}{', floor' if what == 'floor' else ''}")
         ax.set(xlabel=setting.replace("_size", ""), ylabel="seconds an epoch"); ax.set_xticks(GROWTH[setting], GROWTH[setting]); ax.minorticks_off()
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5))); ax.yaxis.set_major_formatter("{x:g}")
     axes[0].legend(fontsize=8)
     jobs = {int(n): statistics.median(v) for n, v in result["parallel_jobs"].items()}
     axes[3].plot(jobs.keys(), jobs.values(), "o-", color=rule_colour("dfa"), ms=4)
-    axes[3].plot(jobs.keys(), [jobs[1] * n for n in jobs], ":", color="gray", label="if each job had a machine of its own")
-    axes[3].set(xlabel="DFA jobs side by side, one thread each", ylabel="steps a second, all jobs", ylim=(0, None)); axes[3].legend(fontsize=8)
+    axes[3].plot(jobs.keys(), [jobs[1] * n for n in jobs], ":", color="gray", label="a machine for each")
+    axes[3].set(xlabel="DFA jobs at once, one thread each", ylabel="steps a second, all jobs", ylim=(0, None)); axes[3].legend(fontsize=8)
     return fig
 
 def folder_for_results(folder: str | Path) -> Path:

@@ -137,7 +137,7 @@ def accuracy(model: ResidualNet, x: Tensor, y: Tensor, batch: int = 1000) -> flo
 
 def credit_scores(model: ResidualNet, h0: Tensor, gradients: Tensor, credit: Tensor | None, y: Tensor, seed: int) -> dict:
     "Cosine and ρ of the rule's credit and of both controls, for l = 0..L-1."
-    double = copy.deepcopy(model).double()
+    double = copy.deepcopy(model).double().requires_grad_(False)    # no weight gradients: their memory is not needed either
     stream, exact, logits, _ = stream_and_gradients(double, h0.double(), y)
     exact = torch.stack([double.site(g) for g in exact[:-1]])
     pushes = push_directions(seed, *exact.shape).to(exact)
