@@ -24,7 +24,7 @@ def until(condition):
 
 def kill_and_watch(process, how=signal.SIGKILL):
     "Kill a sweep; all that it had started must end by itself."
-    family = psutil.Process(process.pid).children(recursive=True)
+    family = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
     process.send_signal(how)
     output = process.communicate(timeout=SECONDS)
     assert psutil.wait_procs(family, timeout=30)[1] == []
@@ -56,7 +56,7 @@ def test_five_kills(spec, undisturbed, tmp_path):
         goal = progress(plan, out) + moments.randint(0, 45)      # somewhere in the work that is left, or before any of it
         sweep = start("sweep", spec, "--out", out, "--jobs", 2)
         time.sleep(moments.uniform(0, 2))
-        until(lambda: progress(plan, out) >= goal)
+        until(lambda: progress(plan, out) >= goal or sweep.poll() is not None)      # it may have come to its end first
         kill_and_watch(sweep)
         for path in out.glob("*.json"): assert path.read_bytes() == kept.setdefault(path.name, path.read_bytes())   # never done twice
     done = fa_nb("sweep", spec, "--out", out, "--jobs", 2)
