@@ -1,7 +1,10 @@
 "Helpers for tests that use fa_nb as a user does: from a shell, in a folder of its own."
-import json, os, subprocess, sys
+import json, signal, subprocess, sys
 from pathlib import Path
 import pytest
+
+# Started in the background (`bash tests/run &`), we would inherit and pass on that Ctrl-C is ignored; the tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def command(*arguments):
