@@ -12,9 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from pydantic import ValidationError
-from .basics import DATASETS, ConfigError, FaNbError, RecordError, finite_or_null, to_json, write_atomically
+from .basics import DATASETS, FaNbError, RecordError, finite_or_null, to_json, write_atomically
 from .config import OPTIONAL, WHERE_NOT_WHAT, RunConfig, default_options, one_sentence
-from .records import LogEntry, Record, load_records, save_record
+from .records import LogEntry, Record, load_records
 
 # %% ../nbs/08_exchange.ipynb #132526fa
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def run_with_progress(
     return record
 
 # %% ../nbs/11_page.ipynb #cd22ae02
-FLOOR = Thresholds().gradient_floor     # below this the true gradient is lost in rounding; the protocol's part (b)
+FLOOR = Thresholds().gradient_floor     # the protocol's part (b) asks that no layer's gradient be below it
 
 def draw_trajectories(record: Record) -> Markdown:
     "Stream, gradient and accuracy over the epochs; returns what is to be seen, in words."

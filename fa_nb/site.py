@@ -6,7 +6,7 @@
 __all__ = ['SiteError', 'repository', 'home_page', 'write_home', 'add_runs', 'prepare_site', 'render_site']
 
 # %% ../nbs/21_site.ipynb #2f63f153
-import importlib.util, os, re, shutil, subprocess, sys
+import importlib.util, re, shutil, subprocess, sys
 from configparser import ConfigParser
 from pathlib import Path
 from .basics import FaNbError, write_atomically

@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 from tqdm.auto import tqdm
-from .basics import DATASETS, ConfigError, RecordError, to_json, write_atomically
+from .basics import ConfigError, RecordError, to_json, write_atomically
 from .config import RunConfig
 from .data import epoch_batches, generator_for, load_data
 from .diagnostics import measure
