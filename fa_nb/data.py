@@ -54,7 +54,7 @@ class InMemory:
 
     def normalised(self, x: Tensor) -> Tensor:
         "Network inputs from stored examples."
-        return x.float().sub(self.mean).div_(self.std)      # `sub` makes a copy: what is stored stays as it is
+        return x.to(torch.float32, copy=True).sub_(self.mean).div_(self.std)      # a copy: what is stored stays as it is
 
     def test_inputs(self, first: int | None = None) -> tuple[Tensor, Tensor]:
         "The first so many test examples, in order, as the networks see them."

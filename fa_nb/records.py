@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SCHEMA_VERSION', 'Number', 'LogEntry', 'Record', 'save_record', 'load_record', 'load_records', 'to_table',
-           'environment', 'run']
+           'processor', 'environment', 'run']
 
 # %% ../nbs/07_records.ipynb #577855c3
 import importlib.metadata, json, platform, shutil, time
@@ -121,12 +121,20 @@ def to_table(records: list[Record]) -> pd.DataFrame:
 # %% ../nbs/07_records.ipynb #9b6edec1
 _PACKAGES = ("fa_nb", "torch", "torchvision", "numpy")
 
+def processor() -> str:
+    "The name of the processor, as the system calls it."
+    try: lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError: lines = []
+    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    if "model name" not in told: return platform.processor()
+    return ", ".join([told["model name"], *(f"{key} {told[key]}" for key in ("cpu family", "model") if key in told)])
+
 def environment() -> dict:
     "What a run depends on besides its config."
     def version(name):
         try: return importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError: return None
-    return {"python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine(),
+    return {"python": platform.python_version(), "platform": platform.platform(), "machine": platform.machine(), "processor": processor(),
             **{name: version(name) for name in _PACKAGES}}
 
 # %% ../nbs/07_records.ipynb #3d44cd6e

@@ -20,7 +20,7 @@ from .basics import ConfigError, RecordError, to_json, write_atomically
 from .config import RunConfig
 from .data import epoch_batches, generator_for, load_data
 from .diagnostics import measure
-from .models import build_model, seeded
+from .models import build_model, by_onednn, seeded
 from .rules import build_rule
 
 # %% ../nbs/06_training.ipynb #08bc6572
@@ -39,8 +39,10 @@ def compute_settings(threads: int | None):
     if torch.cuda.is_available(): os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.set_num_threads(threads or before)
     torch.set_deterministic_debug_mode("warn")    # use_deterministic_algorithms would import PyTorch's compiler
+    filling, torch.utils.deterministic.fill_uninitialized_memory = torch.utils.deterministic.fill_uninitialized_memory, False
     try: yield
     finally:
+        torch.utils.deterministic.fill_uninitialized_memory = filling
         torch.set_num_threads(before)
         torch.set_deterministic_debug_mode(deterministic)
 
@@ -225,5 +227,6 @@ def train(
                 progress(trainer.epoch, row)
                 if on_epoch: on_epoch(trainer)
         finally: progress.close()
-        environment = {"device": str(trainer.device), "threads": torch.get_num_threads()}
+        environment = {"device": str(trainer.device), "threads": torch.get_num_threads(),
+                       "products": "oneDNN" if by_onednn(trainer.buffer[0]) else "PyTorch's choice"}
     return Outcome("non-finite" if problem else "finished", problem, trainer.log, resumed_at, environment)
