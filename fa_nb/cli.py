@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['app', 'DataFolder', 'Out', 'Folder', 'Jobs', 'Place', 'Dask', 'Resources', 'TlsFile', 'with_config_options',
-           'run_command', 'data', 'audit', 'figures', 'import_', 'export', 'sweep', 'report', 'site', 'lab',
+           'run_command', 'data', 'audit', 'repeat', 'figures', 'import_', 'export', 'sweep', 'report', 'site', 'lab',
            'reproduce', 'bench', 'main']
 
 # %% ../nbs/23_command.ipynb #937db79b
@@ -12,7 +12,7 @@ import inspect, os, sys, time
 from pathlib import Path
 from typing import Annotated, Optional
 import typer
-from .basics import DATASETS, MODELS, RULES, FaNbError
+from .basics import DATASETS, MODELS, RULES, ConfigError, FaNbError
 
 # %% ../nbs/23_command.ipynb #d468334c
 app = typer.Typer(name="fa_nb", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
@@ -123,6 +123,30 @@ def audit(
     if strict and failed:
         _say(f"fa_nb: {len(failed)} of {len(audits)} run(s) fail the protocol.")
         raise typer.Exit(1)
+
+# %% ../nbs/23_command.ipynb #d63c1090
+@app.command()
+def repeat(
+    folder: Folder,
+    name: Annotated[str, typer.Argument(help="The run's name, or as much of its beginning as tells it from the others.")],
+    epochs: Annotated[int, typer.Option(min=0, help="How many epochs to do again, from the start.")] = 2,
+    data_folder: DataFolder = None,
+):
+    """Do the first epochs of a recorded run again and compare every number with the record; exit with 1 if they disagree.
+
+    Example: fa_nb repeat reference resmlp-dfa-cifar10-s42
+    """
+    from fa_nb.exchange import load_any
+    from fa_nb.records import repeat as repeat_run
+    _use_data_folder(data_folder)
+    records = load_any(folder, say=_say)
+    fitting = [r for r in records if r.name == name] or [r for r in records if r.name.startswith(name)]
+    if len(fitting) != 1:
+        names = sorted(r.name for r in fitting or records)
+        raise ConfigError(f"{len(fitting) or 'None'} of the runs in {folder} begin with {name!r}; name one of {', '.join(names[:8])}{' …' if len(names) > 8 else ''}.")
+    repetition = repeat_run(fitting[0], epochs, quiet=False)
+    print(repetition)
+    if not repetition.agrees: raise typer.Exit(1)
 
 # %% ../nbs/23_command.ipynb #d0caa3d7
 @app.command()

@@ -4,15 +4,16 @@
 
 # %% auto #0
 __all__ = ['SCHEMA_VERSION', 'Number', 'LogEntry', 'Record', 'save_record', 'load_record', 'load_records', 'to_table',
-           'processor', 'environment', 'run']
+           'processor', 'environment', 'run', 'difference', 'Repetition', 'repeat']
 
 # %% ../nbs/07_records.ipynb #577855c3
-import importlib.metadata, json, platform, shutil, time
+import importlib.metadata, json, platform, shutil, sys, time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
-import pandas as pd
+import numpy as np, pandas as pd
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from .basics import ConfigError, RecordError, finite_or_null, to_json, write_atomically
@@ -189,3 +190,61 @@ def _session_begins(work: Path) -> dict:
     past["sessions"] += 1
     write_atomically(file, to_json(past))
     return {**past, "clock": time.monotonic()}
+
+# %% ../nbs/07_records.ipynb #2f0964de
+_BOUNDED = {"gamma_dfa", "acc_eval", "acc_test"} | {f"{which}{key}_per_layer" for which in ("", "null_", "true_") for key in ("cos", "rho")}
+
+def difference(key: str, recorded, repeated) -> float:
+    "The largest difference between two values of a log; relative, except for quantities that lie between −1 and 1."
+    a, b = (np.array(value, dtype=float) for value in (recorded, repeated))       # what is undefined becomes NaN
+    if a.shape != b.shape or (np.isnan(a) != np.isnan(b)).any(): return np.inf
+    size = 1. if key in _BOUNDED else np.maximum(np.maximum(np.abs(a), np.abs(b)), np.finfo(float).tiny)
+    gaps = np.abs(a - b) / size
+    return float(gaps[~np.isnan(gaps)].max(initial=0.))
+
+@dataclass(frozen=True)
+class Repetition:
+    "The first epochs of a run, done again."
+    name: str
+    differences: pd.DataFrame    # one row for each measured epoch, one column for each quantity
+    other_kind: list[str]        # in what the machine differs from the one that made the record
+
+    @property
+    def equal(self) -> bool: return not self.differences.to_numpy().any()
+
+    @property
+    def close(self) -> bool:
+        allowed = pd.DataFrame({key: [1e-4 if epoch == 0 else 0.1 if key in _BOUNDED else 0.5 for epoch in self.differences.index]
+                                for key in self.differences}, index=self.differences.index)
+        return bool((self.differences <= allowed).to_numpy().all())
+
+    @property
+    def agrees(self) -> bool: return self.close if self.other_kind else self.equal
+
+    def __str__(self) -> str:
+        worst = self.differences.stack().idxmax()
+        seen = "every number is the recorded one, to the last bit" if self.equal else f"the largest difference is {self.differences.loc[worst]:.1g} ({worst[1]}, epoch {worst[0]})"
+        where = f"another kind of machine ({', '.join(self.other_kind)})" if self.other_kind else "the same kind of machine"
+        return f"{self.name}, epochs {self.differences.index[0]} to {self.differences.index[-1]}, on {where}: {seen}. {'It repeats.' if self.agrees else 'It does not repeat.'}"
+
+def repeat(
+    record: Record,
+    epochs: int = 2,   # how many, from the start
+    data=None,         # the data set, if it is at hand already
+    quiet: bool = True,
+) -> Repetition:
+    "Do the first epochs of a recorded run again and compare."
+    from tqdm.auto import tqdm
+    from fa_nb.training import Trainer, compute_settings, products_used
+    cfg, made = record.config, record.environment
+    with compute_settings(made.get("threads") or cfg.threads):
+        trainer = Trainer(cfg, data)
+        trainer.measure()
+        for _ in tqdm(range(min(epochs, cfg.epochs)), desc=record.name, unit="epoch", disable=quiet, file=sys.stderr):
+            loss = trainer.train_epoch()
+            if trainer.due: trainer.measure(loss)
+        here = {**environment(), "device": str(trainer.device), "products": products_used(trainer)}
+    again = [LogEntry.model_validate(row) for row in finite_or_null(trainer.log)]
+    values = [(old.model_dump(), new.model_dump()) for old, new in zip(record.log, again)]
+    differences = pd.DataFrame([{key: difference(key, old[key], new[key]) for key in new} for old, new in values], index=[e.epoch for e in again])
+    return Repetition(record.name, differences.drop(columns="epoch"), [k for k in ("processor", "torch", "device", "products") if here[k] != made.get(k)])

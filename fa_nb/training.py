@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['choose_device', 'compute_settings', 'learning_rate', 'FusedAdamW', 'Trainer', 'save_checkpoint', 'load_checkpoint',
-           'Progress', 'Outcome', 'not_finite', 'train']
+           'Progress', 'Outcome', 'not_finite', 'products_used', 'train']
 
 # %% ../nbs/06_training.ipynb #170c59dd
 import json, math, os, sys, time
@@ -202,6 +202,10 @@ def not_finite(row: dict) -> str | None:
     bad = [name for name, values in checks.items() if not all(map(math.isfinite, values))]
     return f"{' and '.join(bad)} became non-finite in epoch {row['epoch']}" if bad else None
 
+def products_used(trainer: Trainer) -> str:
+    "Which library multiplies matrices in a run; its rounding is in every number."
+    return "oneDNN" if by_onednn(trainer.buffer[0]) else "PyTorch's choice"
+
 def train(
     cfg: RunConfig,
     data=None,                         # the data set, if it is at hand already
@@ -227,6 +231,5 @@ def train(
                 progress(trainer.epoch, row)
                 if on_epoch: on_epoch(trainer)
         finally: progress.close()
-        environment = {"device": str(trainer.device), "threads": torch.get_num_threads(),
-                       "products": "oneDNN" if by_onednn(trainer.buffer[0]) else "PyTorch's choice"}
+        environment = {"device": str(trainer.device), "threads": torch.get_num_threads(), "products": products_used(trainer)}
     return Outcome("non-finite" if problem else "finished", problem, trainer.log, resumed_at, environment)
