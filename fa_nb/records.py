@@ -214,9 +214,10 @@ class Repetition:
 
     @property
     def close(self) -> bool:
-        allowed = pd.DataFrame({key: [1e-4 if epoch == 0 else 0.1 if key in _BOUNDED else 0.5 for epoch in self.differences.index]
-                                for key in self.differences}, index=self.differences.index)
-        return bool((self.differences <= allowed).to_numpy().all())
+        def allowed(key, epoch):
+            if epoch == 0: return 0.01 if key.startswith("acc") else 1e-4       # a few images lie on the border between two classes
+            return 0.1 if key in _BOUNDED else 0.5
+        return all(gap <= allowed(key, epoch) for (epoch, key), gap in self.differences.stack().items())
 
     @property
     def agrees(self) -> bool: return self.close if self.other_kind else self.equal
