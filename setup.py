@@ -21,7 +21,7 @@ setup(
     python_requires=f">={cfg['min_python']}",
     packages=find_packages(include=["fa_nb", "fa_nb.*"]),
     include_package_data=True,
-    package_data={"fa_nb": ["notebooks/*.ipynb", "presets/*.yaml"]},
+    package_data={"fa_nb": ["notebooks/*.ipynb", "presets/*.yaml", "reference/*.json"]},
     install_requires=cfg["requirements"].split(),
     extras_require={"dev": cfg["dev_requirements"].split()},
     entry_points={

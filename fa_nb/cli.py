@@ -134,7 +134,7 @@ def repeat(
 ):
     """Do the first epochs of a recorded run again and compare every number with the record; exit with 1 if they disagree.
 
-    Example: fa_nb repeat reference resmlp-dfa-cifar10-s42
+    Example: fa_nb repeat reference resmlp-dfa-cifar10-s42-71b5ac60
     """
     from fa_nb.exchange import load_any
     from fa_nb.records import repeat as repeat_run
@@ -257,7 +257,7 @@ def sweep(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of runs: records, and the notebooks beside them.")] = Path("runs"),
-    out: Annotated[Optional[Path], typer.Option(help="Folder for report.html; by default the folder of runs itself.")] = None,
+    out: Annotated[Optional[Path], typer.Option(help="Folder for report.html; by default the folder of runs itself, for 'reference' reference-report.")] = None,
 ):
     "Write a report on all runs of a folder: one HTML file that needs no network."
     from fa_nb.report import build_report

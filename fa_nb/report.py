@@ -246,12 +246,12 @@ TEMPLATE = Path(str(importlib.resources.files("fa_nb")))/"notebooks"/"report.ipy
 
 def build_report(
     folder: str | Path,              # of runs
-    out: str | Path | None = None,   # where the report goes; by default into the folder itself
+    out: str | Path | None = None,   # where the report goes; by default into the folder itself; for `reference`, `reference-report`
 ) -> Path:                           # report.html; report.ipynb lies beside it
     "Execute the report's notebook on a folder of runs and write it as one self-contained page."
     import nbformat
+    out = Path(out or (folder if Path(folder).is_dir() else f"{folder}-report")).resolve()
     folder = find_folder(folder).resolve()
-    out = Path(out).resolve() if out else folder
     load_any(folder, say=lambda line: None)     # whatever is wrong with the folder is said here, in a sentence
     notebook = _execute({"folder": str(folder), "beside": str(out)})
     try:
