@@ -22,7 +22,7 @@ from .basics import MODELS, RULES, RecordError, rule_colour, to_json, write_atom
 from .config import RunConfig
 from .data import InMemory, epoch_batches, load_data
 from .diagnostics import measure
-from .models import Linear, affine
+from .models import Linear, affine_for
 from .records import environment
 from .rules import output_error, unit_rms
 from .training import Trainer, compute_settings, save_checkpoint
@@ -133,7 +133,7 @@ def floor_step(products: list, weights: int) -> Callable[[], None]:
         extent = 1 + sum((n - 1) * step for n, step in zip(shape, stride))      # with a stride of 0, less than the product of the shape
         return torch.randn(extent).as_strided(shape, stride)
     pairs = [(operand(*left), operand(*right)) for left, right in products]
-    jobs = [(affine, left, right.T) if left.dim() == 2 else (torch.bmm, left, right) for left, right in pairs]
+    jobs = [(affine_for(left), left, right.T) if left.dim() == 2 else (torch.bmm, left, right) for left, right in pairs]
     p, g, m, v = torch.zeros(4, weights).unbind()
     def step():
         for multiply, left, right in jobs: multiply(left, right)

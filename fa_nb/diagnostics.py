@@ -44,7 +44,7 @@ def stream_and_gradients(
 ) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor]:  # h_0..h_L, the gradients at their site, logits, mean loss
     "The residual stream that starts at `h0` and the gradient of the mean cross-entropy at each of its points."
     streams, gradients, logits, losses = zip(*(_one_piece(model, h0[part], y[part], len(y)) for part in pieces(h0)))
-    join = lambda found: [torch.cat(parts) for parts in zip(*found)]
+    join = lambda found: [torch.cat([points.pop(0) for points in found]) for _ in range(model.depth + 1)]    # a joined part is let go
     return join(streams), join(gradients), torch.cat(logits), sum(losses)
 
 def _one_piece(model: ResidualNet, h0: Tensor, y: Tensor, samples: int) -> tuple:
@@ -53,7 +53,7 @@ def _one_piece(model: ResidualNet, h0: Tensor, y: Tensor, samples: int) -> tuple
         logits = model.readout(stream[-1])
         loss = F.cross_entropy(logits, y, reduction="sum") / samples
         gradients = torch.autograd.grad(loss, stream)
-    return [h.detach() for h in stream], [model.site(g) for g in gradients], logits.detach(), loss.detach()
+    return [h.detach() for h in stream], [model.site(g).clone() for g in gradients], logits.detach(), loss.detach()
 
 # %% ../nbs/05_diagnostics.ipynb #d4129006
 def sample_norms(v: Tensor) -> Tensor:

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
-from torch.optim.adamw import adamw
 from tqdm.auto import tqdm
 from .basics import ConfigError, RecordError, to_json, write_atomically
 from .config import RunConfig
@@ -56,8 +55,9 @@ class FusedAdamW:
     "AdamW for all weights in one fused call."
     def __init__(self, weights: list[nn.Parameter], lr: float, weight_decay: float):
         self.weights, self.lr, self.weight_decay = weights, lr, weight_decay
-        self.state = {p: {"step": torch.zeros((), device=p.device), "exp_avg": torch.zeros_like(p, requires_grad=False),
-                          "exp_avg_sq": torch.zeros_like(p, requires_grad=False)} for p in weights}
+        self.steps = torch.zeros(len(weights), device=weights[0].device)
+        self.state = {p: {"step": step, "exp_avg": torch.zeros_like(p, requires_grad=False),
+                          "exp_avg_sq": torch.zeros_like(p, requires_grad=False)} for p, step in zip(weights, self.steps.unbind())}
 
     def zero_grad(self) -> None:
         for p in self.weights: p.grad = None
@@ -67,8 +67,10 @@ class FusedAdamW:
         "Move every weight that has a gradient."
         moved = [p for p in self.weights if p.grad is not None]
         kept = lambda name: [self.state[p][name] for p in moved]
-        adamw(moved, [p.grad for p in moved], kept("exp_avg"), kept("exp_avg_sq"), [], kept("step"), fused=True, amsgrad=False,
-              beta1=0.9, beta2=0.999, lr=self.lr, weight_decay=self.weight_decay, eps=1e-8, maximize=False)
+        if len(moved) == len(self.weights): self.steps += 1
+        else: torch._foreach_add_(kept("step"), 1)
+        torch._fused_adamw_(moved, [p.grad for p in moved], kept("exp_avg"), kept("exp_avg_sq"), [], kept("step"), lr=self.lr,
+                            beta1=0.9, beta2=0.999, weight_decay=self.weight_decay, eps=1e-8, amsgrad=False, maximize=False)
 
 # %% ../nbs/06_training.ipynb #f05f4dbb
 class Trainer:
@@ -123,7 +125,7 @@ def save_checkpoint(trainer: Trainer, folder: str | Path) -> None:
     state = {f"model.{k}": v for k, v in trainer.model.state_dict().items()}
     for i, p in enumerate(trainer.rule.trainable()):
         state |= {f"optimiser.{i}.{k}": v for k, v in trainer.optimiser.state[p].items()}
-    write_atomically(folder/tensors, save({k: v.detach().cpu().contiguous() for k, v in state.items()}))
+    write_atomically(folder/tensors, save({k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in state.items()}))
     write_atomically(folder/_STATE, to_json({"id": trainer.cfg.id, "epoch": trainer.epoch, "tensors": tensors, "log": trainer.log}))
     for old in folder.glob("epoch-*.safetensors"):
         if old.name != tensors: old.unlink()
@@ -140,7 +142,7 @@ def load_checkpoint(trainer: Trainer, folder: str | Path) -> bool:
         for i, p in enumerate(trainer.rule.trainable()):
             prefix = f"optimiser.{i}."
             entries = {k[len(prefix):]: v for k, v in tensors.items() if k.startswith(prefix)}
-            if entries: trainer.optimiser.state[p] = {k: v.to(p.device) for k, v in entries.items()}
+            for k, v in entries.items(): trainer.optimiser.state[p][k].copy_(v)
     except Exception as error:
         raise RecordError(f"The checkpoint in {folder} cannot be used ({error}); delete that folder to start the run afresh.") from None
     trainer.epoch, trainer.log = saved["epoch"], _nan_for_null(saved["log"])
