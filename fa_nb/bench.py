@@ -49,7 +49,7 @@ def textbook_loader(data: InMemory, batch_size: int, workers: int = 2) -> torch.
 
 # %% ../nbs/18_bench.ipynb #a82b4c5a
 def with_pytorchs_linears(model: nn.Module) -> nn.Module:
-    "The same model with the Linears of a textbook."
+    "Make the Linears of a model those of a textbook; the model."
     for linear in model.modules():
         if isinstance(linear, Linear): linear.__class__ = nn.Linear
     return model
@@ -108,7 +108,7 @@ class RecordProducts(TorchDispatchMode):
         aten, kind = torch.ops.aten, op.overloadpacket
         if kind in (aten.mm, aten.bmm): self._note(*args[:2])
         if kind in (aten.addmm, aten.baddbmm): self._note(*args[1:3])
-        if kind is torch.ops.mkldnn._linear_pointwise: self._note(args[0].flatten(0, -2), args[1].T)
+        if op.name() == "mkldnn::_linear_pointwise": self._note(args[0].flatten(0, -2), args[1].T)
         backward = kind is aten._scaled_dot_product_flash_attention_for_cpu_backward
         if backward or kind is aten._scaled_dot_product_flash_attention_for_cpu:
             q, k = (torch.empty(t.shape[0] * t.shape[1], *t.shape[2:]) for t in args[backward:][:2])

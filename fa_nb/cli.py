@@ -141,6 +141,7 @@ def repeat(
     _use_data_folder(data_folder)
     records = load_any(folder, say=_say)
     fitting = [r for r in records if r.name == name] or [r for r in records if r.name.startswith(name)]
+    fitting = [r for r in fitting if "imported_from" not in r.environment] or fitting
     if len(fitting) != 1:
         names = sorted(r.name for r in fitting or records)
         raise ConfigError(f"{len(fitting) or 'None'} of the runs in {folder} begin with {name!r}; name one of {', '.join(names[:8])}{' …' if len(names) > 8 else ''}.")
@@ -256,7 +257,7 @@ def sweep(
 # %% ../nbs/23_command.ipynb #69437cfe
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of runs: records, and the notebooks beside them.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="Folder of runs: records, and the notebooks beside them; 'reference' for those that come with fa_nb.")] = Path("runs"),
     out: Annotated[Optional[Path], typer.Option(help="Folder for report.html; by default the folder of runs itself, for 'reference' reference-report.")] = None,
 ):
     "Write a report on all runs of a folder: one HTML file that needs no network."

@@ -30,7 +30,7 @@ def evaluating(model: torch.nn.Module):
         for p in trained: p.requires_grad_()
 
 # %% ../nbs/05_diagnostics.ipynb #5b182d9c
-PIECE = 2**18
+PIECE = 2**18      # numbers at one point of the stream; in float64, 2 MB
 
 def pieces(h: Tensor) -> list[slice]:
     "Groups of samples whose part of the stream `h` is at most `PIECE` numbers."
@@ -43,17 +43,23 @@ def stream_and_gradients(
     y: Tensor,
 ) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor]:  # h_0..h_L, the gradients at their site, logits, mean loss
     "The residual stream that starts at `h0` and the gradient of the mean cross-entropy at each of its points."
-    streams, gradients, logits, losses = zip(*(_one_piece(model, h0[part], y[part], len(y)) for part in pieces(h0)))
-    join = lambda found: [torch.cat([points.pop(0) for points in found]) for _ in range(model.depth + 1)]    # a joined part is let go
-    return join(streams), join(gradients), torch.cat(logits), sum(losses)
+    loss, wholes = 0., []
+    for part in pieces(h0):
+        loss_of_part, *found = _one_piece(model, h0[part], y[part], len(y))
+        if not wholes: wholes = [v.new_empty(len(y), *v.shape[1:]) for v in found]
+        for whole, v in zip(wholes, found): whole[part] = v
+        loss += loss_of_part
+    *vectors, logits = wholes
+    return vectors[:model.depth + 1], vectors[model.depth + 1:], logits, loss
 
-def _one_piece(model: ResidualNet, h0: Tensor, y: Tensor, samples: int) -> tuple:
+def _one_piece(model: ResidualNet, h0: Tensor, y: Tensor, samples: int) -> list[Tensor]:
+    "Its part of the mean loss, then h_0..h_L, the gradients at their site, and logits."
     with torch.enable_grad():
         stream, _ = model.stream_from(h0.detach().requires_grad_())
         logits = model.readout(stream[-1])
         loss = F.cross_entropy(logits, y, reduction="sum") / samples
         gradients = torch.autograd.grad(loss, stream)
-    return [h.detach() for h in stream], [model.site(g).clone() for g in gradients], logits.detach(), loss.detach()
+    return [loss.detach(), *(h.detach() for h in stream), *map(model.site, gradients), logits.detach()]
 
 # %% ../nbs/05_diagnostics.ipynb #d4129006
 def sample_norms(v: Tensor) -> Tensor:

@@ -17,9 +17,11 @@ from .basics import DATASETS, MODELS, ConfigError
 from .config import RunConfig
 
 # %% ../nbs/03_models.ipynb #30d6dcab
+_HAS_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
 def by_onednn(x: Tensor) -> bool:
     "Whether products with `x` are left to oneDNN."
-    return x.dtype == torch.float32 and x.device.type == "cpu" and torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
+    return _HAS_ONEDNN and x.dtype == torch.float32 and x.device.type == "cpu" and torch.backends.mkldnn.enabled
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, "none", [], "")

@@ -52,7 +52,7 @@ class Record(BaseModel):
     status: Literal["finished", "non-finite"]
     reason: str | None = Field(None, description="what was not finite and when, if the run ended early")
     log: list[LogEntry] = Field(min_length=1)
-    environment: dict[str, Any] = Field(description="package versions, platform, device, threads")
+    environment: dict[str, Any] = Field(description="package versions, platform, processor, device, threads, which matrix products")
     started: str | None = Field(description="when the run was first started, UTC, ISO 8601; null if nobody knows")
     duration_s: float | None = Field(description="seconds of work, over all sessions of the run; null if nobody knows")
     sessions: int = Field(1, description="how often the run was started or resumed")
@@ -230,22 +230,23 @@ class Repetition:
 
 def repeat(
     record: Record,
-    epochs: int = 2,   # how many, from the start
+    epochs: int = 2,   # how many, from the start; and on to the next one that was measured
     data=None,         # the data set, if it is at hand already
     quiet: bool = True,
 ) -> Repetition:
     "Do the first epochs of a recorded run again and compare."
     from tqdm.auto import tqdm
     from fa_nb.training import Trainer, compute_settings, products_used
-    cfg, made = record.config, record.environment
+    cfg, made, recorded = record.config.replace(device="auto"), record.environment, {e.epoch: e.model_dump() for e in record.log}
+    if "imported_from" in made: raise RecordError(f"The run {record.name} was read from an older file, which does not hold all that is needed to do it again.")
+    last = min((epoch for epoch in recorded if epoch >= epochs), default=max(recorded))
     with compute_settings(made.get("threads") or cfg.threads):
         trainer = Trainer(cfg, data)
         trainer.measure()
-        for _ in tqdm(range(min(epochs, cfg.epochs)), desc=record.name, unit="epoch", disable=quiet, file=sys.stderr):
+        for epoch in tqdm(range(1, last + 1), desc=record.name, unit="epoch", disable=True if quiet else None, file=sys.stderr):
             loss = trainer.train_epoch()
-            if trainer.due: trainer.measure(loss)
+            if epoch in recorded: trainer.measure(loss)
         here = {**environment(), "device": str(trainer.device), "products": products_used(trainer)}
-    again = [LogEntry.model_validate(row) for row in finite_or_null(trainer.log)]
-    values = [(old.model_dump(), new.model_dump()) for old, new in zip(record.log, again)]
-    differences = pd.DataFrame([{key: difference(key, old[key], new[key]) for key in new} for old, new in values], index=[e.epoch for e in again])
+    again = {row["epoch"]: LogEntry.model_validate(row).model_dump() for row in finite_or_null(trainer.log)}
+    differences = pd.DataFrame({epoch: {key: difference(key, recorded[epoch][key], row[key]) for key in row} for epoch, row in again.items()}).T
     return Repetition(record.name, differences.drop(columns="epoch"), [k for k in ("processor", "torch", "device", "products") if here[k] != made.get(k)])

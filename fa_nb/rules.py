@@ -39,7 +39,9 @@ class Rule:
         raise NotImplementedError
 
     def credit(self, h0: Tensor, y: Tensor) -> list[Tensor] | None:
-        "What the rule takes for the gradient at h_0 .. h_{L-1} when the stream starts at `h0`; `None` if it takes nothing for it."
+        """What the rule takes for the gradient at h_0 .. h_{L-1} when the stream starts at `h0`; `None` if it takes nothing for it.
+
+        A sample's credit is that of its own loss, not of a mean over the batch, because samples may come in several parts."""
         return None
 
     @classmethod

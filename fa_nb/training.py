@@ -19,7 +19,7 @@ from .basics import ConfigError, RecordError, to_json, write_atomically
 from .config import RunConfig
 from .data import epoch_batches, generator_for, load_data
 from .diagnostics import measure
-from .models import build_model, by_onednn, seeded
+from .models import Linear, build_model, by_onednn, seeded
 from .rules import build_rule
 
 # %% ../nbs/06_training.ipynb #08bc6572
@@ -205,8 +205,9 @@ def not_finite(row: dict) -> str | None:
     return f"{' and '.join(bad)} became non-finite in epoch {row['epoch']}" if bad else None
 
 def products_used(trainer: Trainer) -> str:
-    "Which library multiplies matrices in a run; its rounding is in every number."
-    return "oneDNN" if by_onednn(trainer.buffer[0]) else "PyTorch's choice"
+    "Which library multiplies the matrices of a run's Linears; its rounding is in every number."
+    ours = by_onednn(trainer.buffer[0]) and all(isinstance(m, Linear) for m in trainer.model.modules() if isinstance(m, nn.Linear))
+    return "oneDNN" if ours else "PyTorch's choice"
 
 def train(
     cfg: RunConfig,

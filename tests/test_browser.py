@@ -1,5 +1,5 @@
 "What people look at, in a real browser: the report, and the explore notebook in JupyterLab."
-import os, re, signal, subprocess, sys, threading
+import os, re, signal, subprocess, threading
 from pathlib import Path
 import pytest
 from browser import broken_images, chromium, console_errors, needs_browser, requested, resize, screenshot, wait_for

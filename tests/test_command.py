@@ -1,6 +1,5 @@
 "The command line as a user meets it: a run, a killed run, and everything that can be typed wrongly."
 import os, signal, subprocess, sys, time
-from pathlib import Path
 import pytest
 from conftest import command, is_refusal, measured
 

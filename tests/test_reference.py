@@ -1,7 +1,7 @@
 "The runs that travel with the package: all there, readable at once, and true when they are done again."
 import json
-from pathlib import Path
 import pytest
+from conftest import is_refusal
 from fa_nb.exchange import load_any
 from fa_nb.sweeps import read_sweep
 
@@ -26,6 +26,16 @@ def test_audit_and_figures_work_offline_from_anywhere(fa_nb, records):
     drawn = fa_nb("figures", "reference", "--out", "pictures", "--format", "png", env=offline)
     assert drawn.returncode == 0 and "left out" not in drawn.stdout, drawn.stdout
     assert len(list((fa_nb.folder / "pictures").glob("*.png"))) == 5
+
+
+def test_report_does_not_go_into_the_package(fa_nb):
+    done = fa_nb("report", "reference")
+    assert done.returncode == 0 and (fa_nb.folder / "reference-report" / "report.html").is_file(), done.stderr
+
+
+def test_several_runs_of_that_name_are_a_refusal(fa_nb):
+    done = fa_nb("repeat", "reference", "resmlp-dfa-cifar10-s42")
+    assert is_refusal(done) and "resmlp-dfa-cifar10-s42-71b5ac60" in done.stderr
 
 
 @pytest.mark.parametrize("rule", ["bp", "fa", "dfa"])

@@ -1,6 +1,5 @@
 "Sweeps as they are used: commands typed, processes killed, a real Dask cluster on loopback."
-import json, os, random, shutil, signal, subprocess, sys, time
-from pathlib import Path
+import json, random, shutil, signal, subprocess, sys, time
 import psutil, pytest, yaml
 from fa_nb.page import TEMPLATE
 from fa_nb.records import load_records
